@@ -73,6 +73,12 @@ PreparedKernel Arithmetic(const Prepare& p) {
   });
 }
 
+template <typename F>
+PreparedKernel OfF32(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  return Binary<float, float>(p, F());
+}
+
 template <typename T>
 PreparedKernel IntegerDiv(const Prepare& p) {
   return MakeKernel([nest = BinaryNest(p), n = p.input(1).elements(),
@@ -194,6 +200,8 @@ struct Broadcast {
   using Prepare = executor::Prepare;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kOfF32 = OfF32<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
   template <typename F>

@@ -1,4 +1,5 @@
-// Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
+// Cast between f32, bf16, i64, i32 and bool, and from u8. Tested in
+// tests/conformance/.
 #include <type_traits>
 
 #include "executor/cpu/families.h"
@@ -16,7 +17,7 @@ using Wide = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 
 PreparedKernel Cast(const Prepare& p) {
   const int64_t n = p.output(0).elements();
-  return WithNumberOrBool<Bf16>(p, p.input(0).dtype, [&](auto from) {
+  return WithNumberBoolOrByte<Bf16>(p, p.input(0).dtype, [&](auto from) {
     using From = decltype(from);
     return WithNumberOrBool<Bf16>(
         p, p.output(0).dtype, [&](auto to) -> PreparedKernel {

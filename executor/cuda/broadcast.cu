@@ -147,6 +147,12 @@ PreparedKernel Pow(const Prepare& p) {
 }
 
 template <typename F>
+PreparedKernel OfF32(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
+  return Binary<float, float, F>(p);
+}
+
+template <typename F>
 PreparedKernel Compare(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kBool, {}, {0}));
   if (p.input(0).dtype == DType::kBool) return Binary<bool, bool, F>(p);
@@ -218,6 +224,8 @@ struct Broadcast {
   using Prepare = cuda::Prepare;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kOfF32 = OfF32<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
   template <typename F>

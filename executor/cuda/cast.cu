@@ -1,4 +1,5 @@
-// Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
+// Cast between f32, bf16, i64, i32 and bool, and from u8. Tested in
+// tests/conformance/.
 #include "executor/cuda/elementwise.h"
 #include "executor/cuda/families.h"
 #include "executor/ops/arithmetic.h"
@@ -15,7 +16,7 @@ struct ConvertOf {
 
 PreparedKernel Cast(const Prepare& p) {
   const int64_t n = p.output(0).elements();
-  return WithNumberOrBool<BFloat16>(p, p.input(0).dtype, [&](auto from) {
+  return WithNumberBoolOrByte<BFloat16>(p, p.input(0).dtype, [&](auto from) {
     using From = decltype(from);
     return WithNumberOrBool<BFloat16>(p, p.output(0).dtype, [&](auto to) {
       using To = decltype(to);

@@ -2,6 +2,7 @@
 #ifndef LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
 #define LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -46,6 +47,14 @@ struct DivOf {
       if (b == -1) return SubOf()(T{0}, a);
     }
     return a / b;
+  }
+};
+
+// What is left of a after taking away b as often as it fits, with the sign of
+// a, exactly.
+struct FmodOf {
+  LOADLINE_HOST_DEVICE float operator()(float a, float b) const {
+    return std::fmod(a, b);
   }
 };
 

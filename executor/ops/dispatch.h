@@ -40,6 +40,14 @@ PreparedKernel WithNumberOrBool(const Prepare& p, DType dtype,
   return WithNumber<DeviceBf16>(p, dtype, body);
 }
 
+// The same with u8 added.
+template <typename DeviceBf16, typename Body>
+PreparedKernel WithNumberBoolOrByte(const Prepare& p, DType dtype,
+                                    const Body& body) {
+  if (dtype == DType::kU8) return body(uint8_t{});
+  return WithNumberOrBool<DeviceBf16>(p, dtype, body);
+}
+
 // Calls body(T{}) with an unsigned type of the element's size, for kernels that
 // only move elements.
 template <typename Body>

@@ -58,7 +58,8 @@ inline constexpr KernelEntryOf<typename D::Prepare> kPointwiseKernels[] = {
     {"ErfGrad", D::template kGradient<ErfGradOf<typename D::Math>>},
 };
 
-// `D`: Prepare, kArithmetic<F>, kCompare<F>, kLogic<F>, kDiv, kPow and kWhere.
+// `D`: Prepare, kArithmetic<F>, kOfF32<F>, kCompare<F>, kLogic<F>, kDiv, kPow
+// and kWhere.
 template <typename D>
 inline constexpr KernelEntryOf<typename D::Prepare> kBroadcastKernels[] = {
     {"Add", D::template kArithmetic<AddOf>},
@@ -68,6 +69,7 @@ inline constexpr KernelEntryOf<typename D::Prepare> kBroadcastKernels[] = {
     {"Min", D::template kArithmetic<MinOf>},
     {"Div", D::kDiv},
     {"Pow", D::kPow},
+    {"Fmod", D::template kOfF32<FmodOf>},
     {"Equal", D::template kCompare<EqualOf>},
     {"Less", D::template kCompare<LessOf>},
     {"LessOrEqual", D::template kCompare<LessOrEqualOf>},

@@ -169,6 +169,7 @@ void AddBroadcast(ReferenceTable& t) {
       {"Max", [](double a, double b) { return a > b ? a : b; }},
       {"Min", [](double a, double b) { return a < b ? a : b; }},
       {"Pow", [](double a, double b) { return std::pow(a, b); }},
+      {"Fmod", [](double a, double b) { return std::fmod(a, b); }},
       {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; }},
       {"Less", [](double a, double b) { return a < b ? 1.0 : 0.0; }},
       {"LessOrEqual", [](double a, double b) { return a <= b ? 1.0 : 0.0; }},

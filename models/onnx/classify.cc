@@ -201,7 +201,7 @@ class Classifier {
   Classifier(const PreparedModel& model, const ImportOptions& options)
       : model_(model),
         options_(options),
-        reached_(ReachedByGradient(model.proto.graph())),
+        reached_(ReachedByGradient(model.proto.graph(), model.marks.detached)),
         statistics_(RunningStatistics(model.proto.graph())) {}
 
   Classification Run() {

@@ -34,13 +34,25 @@ class Adapters : public onnx::version_conversion::DefaultVersionConverter {
 
 }  // namespace
 
+namespace {
+
+void CollectOperators(const onnx::GraphProto& graph,
+                      std::set<std::string>* ops) {
+  for (const auto& node : graph.node()) {
+    // Other domains have opsets of their own, which stay.
+    if (QualifiedName(node) == node.op_type()) ops->insert(node.op_type());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) CollectOperators(attribute.g(), ops);
+    }
+  }
+}
+
+}  // namespace
+
 bool ConversionKeepsNodes(const onnx::GraphProto& graph, int from, int to) {
   if (from > to) return false;
   std::set<std::string> ops;
-  for (const auto& node : graph.node()) {
-    // Other domains have opsets of their own, which stay.
-    if (QualifiedName(node) == node.op_type()) ops.insert(node.op_type());
-  }
+  CollectOperators(graph, &ops);
   const Adapters adapters;
   for (const std::string& op : ops) {
     for (int opset = from; opset < to; ++opset) {

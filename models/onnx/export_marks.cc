@@ -25,6 +25,8 @@ constexpr char kSignature[] =
 constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
 constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
 constexpr char kDetach[] = "target=torch.ops.aten.detach";
+constexpr char kCrossEntropy[] =
+    "target=torch.ops.aten.cross_entropy_loss.default](args = (";
 constexpr char kEmbedding[] =
     "target=torch.ops.aten.embedding.default](args = (";
 
@@ -149,6 +151,22 @@ std::optional<int64_t> PaddingRow(absl::string_view operation) {
   return row;
 }
 
+// The label smoothing of a cross entropy, which is the sixth argument:
+// "...](args = (%logits, %target, %weight, 1, -100, 0.1), kwargs = {})"; 0 if
+// it has none.
+double LabelSmoothing(absl::string_view operation) {
+  const size_t at = operation.find(kCrossEntropy);
+  if (at == absl::string_view::npos) return 0;
+  operation.remove_prefix(at + sizeof(kCrossEntropy) - 1);
+  const std::vector<absl::string_view> arguments =
+      absl::StrSplit(operation.substr(0, operation.find(')')), ", ");
+  double smoothing = 0;
+  if (arguments.size() < 6 || !absl::SimpleAtod(arguments[5], &smoothing)) {
+    return 0;
+  }
+  return smoothing;
+}
+
 }  // namespace
 
 ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
@@ -179,6 +197,14 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     const std::optional<int64_t> row = PaddingRow(operation);
     if (row && node.op_type() == "Gather") {
       marks.padding_row[node.output(0)] = *row;
+    }
+    const double smoothing = LabelSmoothing(operation);
+    if (smoothing != 0 && node.op_type() == "SoftmaxCrossEntropyLoss") {
+      marks.left_out.push_back(absl::StrCat(
+          "the exporter left out label_smoothing=", smoothing, " of '",
+          node.output(0),
+          "', so this is another loss than PyTorch's; write it as operators, "
+          "or give the model without its loss --label-smoothing"));
     }
   }
   return marks;

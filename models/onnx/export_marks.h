@@ -37,6 +37,8 @@ struct ExportMarks {
   // `padding_idx` of embeddings, by the value that they make: the row of the
   // table to which it passes no gradient.
   std::map<std::string, int64_t> padding_row;
+  // What PyTorch computes and the exporter leaves out; one sentence each.
+  std::vector<std::string> left_out;
 };
 
 // Call before the file's value_info is discarded.

@@ -41,12 +41,17 @@ int64_t IntPower(int64_t base, int64_t exponent) {
   return Wrap(result);
 }
 
+// With Python's sign rule unless fmod is requested.
+double RealMod(double a, double b, bool c_mod) {
+  const double rest = std::fmod(a, b);
+  return !c_mod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 double RealBinary(const std::string& op, double a, double b) {
   if (op == "Add" || op == "Sum") return a + b;
   if (op == "Sub") return a - b;
   if (op == "Mul") return a * b;
   if (op == "Div") return a / b;
-  if (op == "Mod") return std::fmod(a, b);
   if (op == "Pow") return std::pow(a, b);
   if (op == "Max") return std::isnan(a) ? a : b > a || std::isnan(b) ? b : a;
   return std::isnan(a) ? a : b < a || std::isnan(b) ? b : a;  // Min
@@ -93,7 +98,9 @@ Result Binary(const FoldContext& c) {
       result.ints[i] = IntBinary(op, result.ints[i], b.ints[i], c_mod);
     }
     for (size_t i = 0; i < result.reals.size(); ++i) {
-      result.reals[i] = RealBinary(op, result.reals[i], b.reals[i]);
+      result.reals[i] = op == "Mod"
+                            ? RealMod(result.reals[i], b.reals[i], c_mod)
+                            : RealBinary(op, result.reals[i], b.reals[i]);
     }
   }
   return One(std::move(result));

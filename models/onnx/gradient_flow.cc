@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+
+#include "models/onnx/supported.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -94,16 +97,22 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
 
 }  // namespace
 
-std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph) {
+std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
+                                        const std::set<std::string>& detached) {
   std::set<std::string> reached;
   for (const auto& output : graph.output()) reached.insert(output.name());
   for (int n = graph.node_size() - 1; n >= 0; --n) {
     const auto& node = graph.node(n);
-    const bool flows =
-        std::any_of(node.output().begin(), node.output().end(),
-                    [&](const auto& name) { return reached.count(name) > 0; });
-    for (int i = 0; flows && i < node.input_size(); ++i) {
+    const bool flows = std::any_of(
+        node.output().begin(), node.output().end(), [&](const auto& name) {
+          return reached.count(name) > 0 && detached.count(name) == 0;
+        });
+    if (!flows) continue;
+    for (int i = 0; i < node.input_size(); ++i) {
       if (GradientFlows(node, i)) reached.insert(node.input(i));
+    }
+    if (node.op_type() == "If" || node.op_type() == "Loop") {
+      for (std::string& name : ReadNames(node)) reached.insert(std::move(name));
     }
   }
   return reached;

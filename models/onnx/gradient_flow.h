@@ -11,8 +11,9 @@ namespace loadline::models::onnx_internal {
 
 // Names of the values whose gradient with respect to the graph's outputs can
 // differ from zero. Values that only feed comparisons, conditions, shapes or
-// indices are not among them.
-std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph);
+// indices, or `detached` values, are not among them.
+std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
+                                        const std::set<std::string>& detached);
 
 }  // namespace loadline::models::onnx_internal
 

@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "models/onnx/classify.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/model_file.h"
@@ -60,6 +62,11 @@ bool Importer::IsConstant(const onnx::NodeProto& node, int i) const {
   return Has(node, i) && Input(node, i).constant.has_value();
 }
 
+bool Importer::IsInitializer(const onnx::NodeProto& node, int i) const {
+  return Has(node, i) && (model_.initializers.count(node.input(i)) > 0 ||
+                          same_as_initializer_.count(node.input(i)) > 0);
+}
+
 const TensorType& Importer::Type(const onnx::NodeProto& node, int i) const {
   const Binding& binding = Input(node, i);
   return binding.constant ? binding.constant->type
@@ -82,7 +89,10 @@ absl::StatusOr<ValueId> Importer::Use(const onnx::NodeProto& node, int i) {
 }
 
 ValueId Importer::UseTensor(const std::string& name, const Tensor& tensor) {
-  std::vector<ValueId>& alike = constants_[tensor.type.ToString()];
+  const absl::string_view bytes(
+      reinterpret_cast<const char*>(tensor.data->data()), tensor.data->size());
+  std::vector<ValueId>& alike =
+      constants_[{tensor.type.ToString(), absl::HashOf(bytes)}];
   for (ValueId id : alike) {
     if (*imported_.graph.value(id).initial->data == *tensor.data) return id;
   }
@@ -181,6 +191,7 @@ void Importer::DefineSequence(const onnx::NodeProto& node,
                               std::vector<ValueId> parts) {
   Binding binding;
   binding.sequence = std::move(parts);
+  binding.is_sequence = true;
   bindings_[node.output(0)] = std::move(binding);
 }
 
@@ -296,13 +307,18 @@ absl::Status Importer::Start() {
 
 absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
   if (QualifiedName(node) == "Constant") return FoldConstantNode(node);
+  if (node.op_type() == "Identity" && IsInitializer(node, 0)) {
+    same_as_initializer_.insert(node.output(0));
+  }
   const bool sequence_input =
       std::any_of(node.input().begin(), node.input().end(),
                   [this](const std::string& name) {
                     const Binding* m = Find(name);
-                    return m != nullptr && !m->sequence.empty();
+                    return m != nullptr && m->is_sequence;
                   });
-  if (sequence_input && node.op_type() != "SequenceAt") {
+  static const auto* const kOnSequences = new std::set<std::string>{
+      "SequenceAt", "SequenceInsert", "ConcatFromSequence", "If", "Loop"};
+  if (sequence_input && kOnSequences->count(node.op_type()) == 0) {
     Unsupported(node, "on a sequence");
     return absl::OkStatus();
   }
@@ -356,7 +372,7 @@ absl::Status Importer::Visit(const onnx::NodeProto& node) {
 absl::Status Importer::CheckDeclaredShapes(const onnx::NodeProto& node) const {
   for (const auto& name : node.output()) {
     const Binding* binding = name.empty() ? nullptr : Find(name);
-    if (binding == nullptr || binding->blocked || !binding->sequence.empty()) {
+    if (binding == nullptr || binding->blocked || binding->is_sequence) {
       continue;
     }
     const TensorType& type = binding->constant
@@ -412,7 +428,7 @@ absl::Status Importer::Finish() {
   if (!unsupported_.empty()) return unsupported_.ToStatus();
   for (const auto& output : model_.proto.graph().output()) {
     const Binding* binding = Find(output.name());
-    if (binding == nullptr || !binding->sequence.empty()) {
+    if (binding == nullptr || binding->is_sequence) {
       return absl::InvalidArgumentError(absl::StrCat(
           "output '", output.name(), "' is not a tensor that a node makes"));
     }
@@ -444,7 +460,8 @@ Rule FindRule(const std::string& name) {
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
         &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
         &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
-        &ResizeRules(), &RecurrentRules(), &TrainingRules()}) {
+        &ResizeRules(), &RecurrentRules(), &TrainingRules(),
+        &ControlFlowRules()}) {
     auto it = family->find(name);
     if (it != family->end()) return it->second;
   }

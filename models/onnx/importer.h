@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,12 +22,13 @@
 namespace loadline::models::onnx_internal {
 
 // What a name of the ONNX graph is bound to: a constant, a value of the Graph,
-// a list of values (between SplitToSequence and SequenceAt), or nothing, if it
-// depends on an unsupported node.
+// a list of values (a sequence of tensors), or nothing, if it depends on an
+// unsupported node.
 struct Binding {
   std::optional<Tensor> constant;
   ValueId id = kNoValue;
   std::vector<ValueId> sequence;
+  bool is_sequence = false;
   bool blocked = false;
 };
 
@@ -46,6 +49,8 @@ class Importer {
   bool Has(const onnx::NodeProto& node, int i) const;
   bool Wants(const onnx::NodeProto& node, int i) const;
   bool IsConstant(const onnx::NodeProto& node, int i) const;
+  // Whether the input is an initializer of the file, also through Identity.
+  bool IsInitializer(const onnx::NodeProto& node, int i) const;
   // Type of a tensor input. Requires Has.
   const TensorType& Type(const onnx::NodeProto& node, int i) const;
   const Binding& Input(const onnx::NodeProto& node, int i) const;
@@ -77,6 +82,13 @@ class Importer {
   void DefineSequence(const onnx::NodeProto& node, std::vector<ValueId> parts);
   // Binds the output to what the input is bound to, constant or not.
   void Alias(const onnx::NodeProto& node, int output, int input);
+  // Binds a name, which nothing has bound yet.
+  void Bind(const std::string& name, Binding binding);
+  // Imports the nodes of a subgraph, which may read what stands around it, and
+  // returns what its outputs are bound to. Errors: of its nodes,
+  // ResourceExhausted for too many or too deep ones.
+  absl::StatusOr<std::vector<Binding>> VisitBody(const onnx::GraphProto& body,
+                                                 std::vector<Binding> inputs);
   // Records the node as unsupported. Nodes that depend on it are skipped, and
   // the import fails at the end.
   void Unsupported(const onnx::NodeProto& node, const std::string& why);
@@ -105,6 +117,8 @@ class Importer {
  private:
   absl::Status Start();
   absl::Status Visit(const onnx::NodeProto& node);
+  absl::Status VisitNodes(const onnx::GraphProto& graph);
+  void Forget(const std::string& name);
   absl::Status Dispatch(const onnx::NodeProto& node);
   // InvalidArgument if the file declares other shapes of its outputs.
   absl::Status CheckDeclaredShapes(const onnx::NodeProto& node) const;
@@ -122,12 +136,17 @@ class Importer {
   const ImportOptions& options_;
   Imported imported_;
   std::map<std::string, Binding> bindings_;
-  std::map<std::string, int64_t> uses_;                    // remaining reads
-  std::map<std::string, std::vector<ValueId>> constants_;  // by type's text
+  std::map<std::string, int64_t> uses_;        // remaining reads
+  std::set<std::string> same_as_initializer_;  // by Identity
+  // By the type's text and a hash of the contents.
+  std::map<std::pair<std::string, size_t>, std::vector<ValueId>> constants_;
   UnsupportedList unsupported_;
   int64_t folded_bytes_ = 0;     // now in memory
   int64_t folded_elements_ = 0;  // in total: limits work
   int64_t salt_ = 0;
+  int64_t bodies_ = 0;  // subgraphs that were imported
+  int64_t body_nodes_ = 0;
+  int body_depth_ = 0;
   std::map<std::string, Tensor>* recorded_ = nullptr;
 };
 
@@ -160,6 +179,7 @@ const std::map<std::string, Rule>& PadRules();
 const std::map<std::string, Rule>& ResizeRules();
 const std::map<std::string, Rule>& RecurrentRules();
 const std::map<std::string, Rule>& TrainingRules();
+const std::map<std::string, Rule>& ControlFlowRules();
 
 }  // namespace loadline::models::onnx_internal
 

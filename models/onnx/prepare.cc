@@ -18,6 +18,7 @@
 #include "models/onnx/guard.h"
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/no_grad.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/supported.h"
 #include "models/onnx/widen_floats.h"
@@ -35,7 +36,9 @@ namespace {
 // Initializers up to this size stay in the protobuf, because the converter and
 // shape inference read shapes and axes.
 constexpr int64_t kSmallBytes = 1024;
-constexpr int kMaxNodes = 1 << 16;
+constexpr int kMaxNodes = 1 << 18;
+// The onnx library's conversion takes time in the square of the nodes.
+constexpr int kMaxConvertedNodes = 1 << 16;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr int kMostCompositeDepth = 2;
 constexpr int kMinIrVersion = 10;  // as opset kOpset requires
@@ -70,10 +73,10 @@ absl::Status CheckNames(const onnx::GraphProto& graph) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNodes(const onnx::GraphProto& graph) {
-  if (graph.node_size() <= kMaxNodes) return absl::OkStatus();
+absl::Status CheckNodes(const onnx::GraphProto& graph, int most = kMaxNodes) {
+  if (graph.node_size() <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the model has ", graph.node_size(), " nodes, and at most ", kMaxNodes,
+      "the model has ", graph.node_size(), " nodes, and at most ", most,
       " are supported; fold its constants, or export loops with fewer "
       "iterations"));
 }
@@ -317,15 +320,14 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     LOADLINE_RETURN_IF_ERROR(Guard("writing out newer operators",
                                    [&] { Inline(LateOperators(), proto); }));
   }
-  if (opset != kOpset) {
+  if (opset != kOpset && ConversionKeepsNodes(proto->graph(), opset, kOpset)) {
+    SetOpset(kOpset, proto);
+  } else if (opset != kOpset) {
+    LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
     LOADLINE_RETURN_IF_ERROR(Guard(
         absl::StrCat("converting opset ", opset, " to ", kOpset,
                      " failed; export the model with opset 17 to 22"),
         [&] {
-          if (ConversionKeepsNodes(proto->graph(), opset, kOpset)) {
-            SetOpset(kOpset, proto);
-            return;
-          }
           *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
         }));
   }
@@ -349,6 +351,12 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   onnx::ModelProto* model = &prepared.proto;
   LOADLINE_RETURN_IF_ERROR(CheckOutline(*model));
   prepared.marks = ReadExportMarks(model->graph());
+  for (const std::string& text : prepared.marks.left_out) {
+    prepared.warnings.push_back(text);
+  }
+  const std::string detached =
+      DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);
+  if (!detached.empty()) prepared.warnings.push_back(detached);
   const std::set<DType> widened = TypesToWiden(*model);
   LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
   if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));

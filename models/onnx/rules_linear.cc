@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
+#include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
 #include "models/onnx/window.h"
@@ -185,6 +187,67 @@ absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "Add", {y, b});
 }
 
+// The number of windows along each axis of an image; 0 where none fits.
+Ints WindowsIn(const Ints& image, const Attributes& window) {
+  const size_t n = image.size();
+  Ints count(n);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t reach = window.IntList("dilations")[i] *
+                          (window.IntList("kernel_shape")[i] - 1);
+    const int64_t room = image[i] + window.IntList("pads")[i] +
+                         window.IntList("pads")[n + i] - reach - 1;
+    count[i] = room < 0 ? 0 : room / window.IntList("strides")[i] + 1;
+  }
+  return count;
+}
+
+// Windows put back into an image, sums where they overlap (torch's fold): the
+// input gradient of the Conv that takes windows apart, whose weight has one 1
+// for each element of a window.
+absl::Status Col2Im(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(const Ints image, importer.ConstantInts(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(const Ints block, importer.ConstantInts(node, 2));
+  const Ints dims = importer.Type(node, 0).dims;
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t size, ElementCount(block));
+  if (dims.size() != 3 || image.size() != block.size() || size < 1 ||
+      dims[1] % size != 0) {
+    return absl::InvalidArgumentError("its blocks do not fit its image");
+  }
+  if (image.size() > 3 || size * size > kMaxConstant) {
+    importer.Unsupported(node, "of such blocks");
+    return absl::OkStatus();
+  }
+  Ints shape = image;  // WindowAttributes reads the rank alone
+  shape.insert(shape.begin(), {dims[0], dims[1]});
+  LOADLINE_ASSIGN_OR_RETURN(Attributes window,
+                            WindowAttributes(node, shape, block));
+  const Ints count = WindowsIn(image, window);
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t windows, ElementCount(count));
+  if (windows != dims[2]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", dims[2], " windows, and its image ", windows));
+  }
+  const int64_t planes = dims[0] * (dims[1] / size);
+  std::vector<float> ones(static_cast<size_t>(size * size));
+  for (int64_t i = 0; i < size; ++i) {
+    ones[static_cast<size_t>(i * size + i)] = 1;
+  }
+  Ints weight = {size, 1}, columns = {planes, size}, plane = {planes, 1};
+  weight.insert(weight.end(), block.begin(), block.end());
+  columns.insert(columns.end(), count.begin(), count.end());
+  plane.insert(plane.end(), image.begin(), image.end());
+  shape[1] = dims[1] / size;
+  window.Set("shape", plane);
+  window.Set("group", int64_t{1});
+  Emitter e(importer, node);
+  const ValueId y =
+      e.Emit("ConvInputGrad",
+             {e.Reshape(e.Input(0), columns),
+              e.Constant(MakeTensor({DType::kF32, weight}, ones.data()))},
+             std::move(window));
+  return e.Define(0, e.Reshape(y, shape));
+}
+
 }  // namespace
 
 const std::map<std::string, Rule>& LinearRules() {
@@ -192,6 +255,7 @@ const std::map<std::string, Rule>& LinearRules() {
       new std::map<std::string, Rule>{{"MatMul", MatMul},
                                       {"Gemm", Gemm},
                                       {"Conv", Conv},
+                                      {"Col2Im", Col2Im},
                                       {"ConvTranspose", ConvTranspose}};
   return *kRules;
 }

@@ -26,27 +26,37 @@ absl::Status BatchNormInference(Importer& importer,
                           {{"epsilon", FloatAttribute(node, "epsilon", 1e-5)}});
 }
 
-absl::Status BatchNormTraining(Importer& importer,
-                               const onnx::NodeProto& node) {
+// Emits the node with the statistics of the batch; defines y and returns it,
+// mean and rstd.
+absl::StatusOr<std::vector<ValueId>> NormalizeBatch(
+    Importer& importer, const onnx::NodeProto& node) {
   const TensorType x_type = importer.Type(node, 0);
   if (x_type.rank() < 2 || x_type.elements() == 0) {
     return absl::InvalidArgumentError("needs an input with channels");
   }
-  const int64_t count = x_type.elements() / x_type.dims[1];
-  if (count < 2) {
+  if (x_type.elements() / x_type.dims[1] < 2) {
     return absl::InvalidArgumentError(
         "one element per channel has no variance to train with; choose a "
         "larger batch");
   }
-  const double epsilon = FloatAttribute(node, "epsilon", 1e-5);
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(ValueId scale, importer.Use(node, 1));
   LOADLINE_ASSIGN_OR_RETURN(ValueId bias, importer.Use(node, 2));
   LOADLINE_ASSIGN_OR_RETURN(
       std::vector<ValueId> y,
       importer.Emit(node, "BatchNormTraining", {x, scale, bias},
-                    {{"epsilon", epsilon}}));
+                    {{"epsilon", FloatAttribute(node, "epsilon", 1e-5)}}));
   importer.Define(node, 0, y[0]);
+  return y;
+}
+
+absl::Status BatchNormTraining(Importer& importer,
+                               const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<ValueId> y,
+                            NormalizeBatch(importer, node));
+  const TensorType x_type = importer.Type(node, 0);
+  const int64_t count = x_type.elements() / x_type.dims[1];
+  const double epsilon = FloatAttribute(node, "epsilon", 1e-5);
   const ValueId mean = importer.Input(node, 3).id;
   const ValueId variance = importer.Input(node, 4).id;
   LOADLINE_ASSIGN_OR_RETURN(
@@ -65,6 +75,56 @@ absl::Status BatchNormTraining(Importer& importer,
   return absl::OkStatus();
 }
 
+// Shares of the given statistics and those of the batch, whose variance is
+// biased, as ONNX says.
+absl::Status DefineRunningStatistics(Importer& importer,
+                                     const onnx::NodeProto& node) {
+  const int64_t rank = importer.Type(node, 0).rank();
+  Ints axes = {0};
+  for (int64_t i = 2; i < rank; ++i) axes.push_back(i);
+  const double momentum = FloatAttribute(node, "momentum", 0.9);
+  Emitter e(importer, node);
+  const auto mean_of = [&](ValueId x, int64_t keepdims) {
+    return e.Emit("ReduceMean", {x}, {{"axes", axes}, {"keepdims", keepdims}});
+  };
+  const ValueId x = e.Input(0);
+  const ValueId apart = e.Emit("Sub", {x, mean_of(x, 1)});
+  const ValueId batch[] = {mean_of(x, 0),
+                           mean_of(e.Emit("Mul", {apart, apart}), 0)};
+  for (int i : {1, 2}) {
+    if (!importer.Wants(node, i)) continue;
+    const ValueId old = e.Emit("Mul", {e.Input(i + 2), e.Number(momentum)});
+    const ValueId added = e.Emit("Mul", {batch[i - 1], e.Number(1 - momentum)});
+    LOADLINE_RETURN_IF_ERROR(e.Define(i, e.Emit("Add", {old, added})));
+  }
+  return e.status();
+}
+
+// With the statistics of the batch and none to keep, in training and in
+// evaluation (track_running_stats=False).
+absl::Status BatchNormOfBatch(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_RETURN_IF_ERROR(NormalizeBatch(importer, node).status());
+  ++importer.forms().batch_norms;
+  return importer.Wants(node, 1) || importer.Wants(node, 2)
+             ? DefineRunningStatistics(importer, node)
+             : absl::OkStatus();
+}
+
+// By statistics that are computed, through which gradients flow.
+absl::Status BatchNormByComputed(Importer& importer,
+                                 const onnx::NodeProto& node) {
+  Ints column(static_cast<size_t>(importer.Type(node, 0).rank()) - 1, 1);
+  column[0] = importer.Type(node, 0).dims[1];
+  Emitter e(importer, node);
+  const auto input = [&](int i) { return e.Reshape(e.Input(i), column); };
+  const ValueId variance = e.Emit(
+      "Add", {input(4), e.Number(FloatAttribute(node, "epsilon", 1e-5))});
+  const ValueId normal = e.Emit("Div", {e.Emit("Sub", {e.Input(0), input(3)}),
+                                        e.Emit("Sqrt", {variance})});
+  const ValueId scaled = e.Emit("Mul", {normal, input(1)});
+  return e.Define(0, e.Emit("Add", {scaled, input(2)}));
+}
+
 absl::Status BatchNormalization(Importer& importer,
                                 const onnx::NodeProto& node) {
   for (int i = 0; i < 5; ++i) {
@@ -73,11 +133,17 @@ absl::Status BatchNormalization(Importer& importer,
           absl::StrCat("input ", i, " is missing"));
     }
   }
-  for (int i = 3; i < 5; ++i) {
-    if (!IsState(importer, node, i) && !importer.IsConstant(node, i)) {
-      importer.Unsupported(node, "with running statistics that are computed");
-      return absl::OkStatus();
+  const auto computed = [&](int i) {
+    return !IsState(importer, node, i) && !importer.IsInitializer(node, i);
+  };
+  if (computed(3) || computed(4)) {
+    if (IntAttribute(node, "training_mode", 0) != 0) {
+      return BatchNormOfBatch(importer, node);
     }
+    if (importer.Type(node, 0).rank() < 2) {
+      return absl::InvalidArgumentError("needs an input with channels");
+    }
+    return BatchNormByComputed(importer, node);
   }
   if (!importer.options().training || !IsState(importer, node, 3) ||
       !IsState(importer, node, 4)) {

@@ -43,18 +43,20 @@ absl::Status Pow(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "Pow", {base, power});
 }
 
-// The rest of a division of integers. It has the sign of the divisor, as in
-// Python, or that of the dividend with `fmod`.
+// The rest with the sign of the dividend.
+ValueId Rest(Emitter& e, ValueId a, ValueId b) {
+  if (e.type(a).dtype == DType::kF32) return e.Emit("Fmod", {a, b});
+  const ValueId whole = e.Emit("Mul", {e.Emit("Div", {a, b}), b});
+  return e.Emit("Sub", {a, whole});
+}
+
+// The rest of a division. It has the sign of the divisor, as in Python, or that
+// of the dividend with `fmod`.
 absl::Status Mod(Importer& importer, const onnx::NodeProto& node) {
   const DType dtype = importer.Type(node, 0).dtype;
-  if (dtype != DType::kI64 && dtype != DType::kI32) {
-    importer.Unsupported(node, "of other numbers than i64 and i32");
-    return absl::OkStatus();
-  }
   Emitter e(importer, node);
   const ValueId a = e.Input(0), b = e.Input(1);
-  const ValueId whole = e.Emit("Mul", {e.Emit("Div", {a, b}), b});
-  const ValueId rest = e.Emit("Sub", {a, whole});
+  const ValueId rest = Rest(e, a, b);
   if (IntAttribute(node, "fmod", 0) != 0) return e.Define(0, rest);
   const ValueId zero = e.Number(0, dtype);
   // The product of two numbers of different signs could overflow.
@@ -67,6 +69,17 @@ absl::Status Mod(Importer& importer, const onnx::NodeProto& node) {
   const ValueId moves = e.Emit("And", {differ, e.Emit("Not", {none})});
   const ValueId moved = e.Emit("Add", {rest, b});
   return e.Define(0, e.Emit("Where", {moves, moved, rest}));
+}
+
+// Of integers as a difference; ONNX's other arithmetic has them already.
+absl::Status AbsOrNeg(Importer& importer, const onnx::NodeProto& node) {
+  const DType dtype = importer.Type(node, 0).dtype;
+  if (dtype != DType::kI64 && dtype != DType::kI32) return Same(importer, node);
+  Emitter e(importer, node);
+  const ValueId x = e.Input(0);
+  const ValueId negative = e.Emit("Sub", {e.Number(0, dtype), x});
+  return e.Define(
+      0, node.op_type() == "Neg" ? negative : e.Emit("Max", {x, negative}));
 }
 
 absl::Status Gelu(Importer& importer, const onnx::NodeProto& node) {
@@ -260,23 +273,23 @@ absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},           {"Gelu", Gelu},
-        {"Mod", Mod},           {"Cast", Cast},
-        {"CastLike", CastLike}, {"Sum", Sum},
-        {"Max", Extreme},       {"Min", Extreme},
-        {"Identity", Identity}, {"IsNaN", IsNaN},
-        {"Mean", Mean},         {"PRelu", PRelu},
-        {"IsInf", IsInf},       {"Xor", Xor}};
+        {"Pow", Pow},     {"Gelu", Gelu},         {"Mod", Mod},
+        {"Cast", Cast},   {"CastLike", CastLike}, {"Sum", Sum},
+        {"Max", Extreme}, {"Min", Extreme},       {"Identity", Identity},
+        {"IsNaN", IsNaN}, {"Mean", Mean},         {"PRelu", PRelu},
+        {"IsInf", IsInf}, {"Xor", Xor},           {"Abs", AbsOrNeg},
+        {"Neg", AbsOrNeg}};
     ForEachCurve(Curves(), [rules](auto curve) {
       rules->emplace(curve.kFacts.name, Curve);
     });
     (*rules)["Clip"] = ClipTo;
-    for (const char* op :
-         {"Relu",  "Sigmoid", "Tanh",        "Exp",     "Log",
-          "Sqrt",  "Neg",     "Abs",         "Erf",     "Reciprocal",
-          "Not",   "Add",     "Sub",         "Mul",     "Div",
-          "Equal", "Less",    "LessOrEqual", "Greater", "GreaterOrEqual",
-          "And",   "Or",      "Where"}) {
+    for (const char* op : {"Relu",        "Sigmoid",    "Tanh",
+                           "Exp",         "Log",        "Sqrt",
+                           "Erf",         "Reciprocal", "Not",
+                           "Add",         "Sub",        "Mul",
+                           "Div",         "Equal",      "Less",
+                           "LessOrEqual", "Greater",    "GreaterOrEqual",
+                           "And",         "Or",         "Where"}) {
       rules->emplace(op, Same);
     }
     return rules;

@@ -174,7 +174,7 @@ absl::Status GlobalAveragePool(Importer& importer,
   return EmitReduce(importer, node, "ReduceMean", std::move(axes), 1);
 }
 
-absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {
+absl::Status ReduceMean(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
   if (axes.empty()) {
     importer.Alias(node, 0, 0);
@@ -219,8 +219,7 @@ const std::map<std::string, Rule>& PoolingRules() {
       {"LpPool", LpPool},
       {"GlobalLpPool", GlobalLpPool},
       {"GlobalAveragePool", GlobalAveragePool},
-      {"ReduceSum", Reduce},
-      {"ReduceMean", Reduce},
+      {"ReduceMean", ReduceMean},
       {"ReduceL2", ReduceL2},
   };
   return *kRules;

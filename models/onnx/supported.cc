@@ -117,8 +117,37 @@ std::string QualifiedName(const onnx::NodeProto& node) {
              : absl::StrCat(node.domain(), "::", node.op_type());
 }
 
+namespace {
+
+// Names that the graph's nodes and outputs read from around it. Names inside
+// differ from those around.
+void AddCaptured(const onnx::GraphProto& graph,
+                 std::vector<std::string>* names) {
+  std::set<std::string> own;
+  for (const auto& input : graph.input()) own.insert(input.name());
+  for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+  for (const auto& node : graph.node()) {
+    own.insert(node.output().begin(), node.output().end());
+  }
+  std::vector<std::string> read;
+  for (const auto& node : graph.node()) {
+    for (std::string& name : ReadNames(node)) read.push_back(std::move(name));
+  }
+  for (const auto& output : graph.output()) read.push_back(output.name());
+  for (std::string& name : read) {
+    if (!name.empty() && own.count(name) == 0) {
+      names->push_back(std::move(name));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> ReadNames(const onnx::NodeProto& node) {
   std::vector<std::string> names(node.input().begin(), node.input().end());
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) AddCaptured(attribute.g(), &names);
+  }
   if (node.domain() != kTrainingDomain || node.op_type() != "Gradient") {
     return names;
   }

@@ -40,8 +40,8 @@ inline constexpr char kTrainingDomain[] = "ai.onnx.preview.training";
 // one.
 std::string QualifiedName(const onnx::NodeProto& node);
 
-// What a node reads: its inputs, and of a Gradient also the values that its
-// attributes name.
+// What a node reads: its inputs, what the graphs among its attributes read from
+// around them, and of a Gradient the values that its attributes name.
 std::vector<std::string> ReadNames(const onnx::NodeProto& node);
 
 // "node 'NAME' (Op)", for messages.

@@ -106,6 +106,36 @@ bool MakesHalf(const onnx::NodeProto& node) {
   return false;
 }
 
+bool CastsToDouble(const onnx::NodeProto& node) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == "to") {
+      return attribute.i() == onnx::TensorProto::DOUBLE;
+    }
+  }
+  return false;
+}
+
+// Whether a node casts a value that depends on the inputs' elements to f64.
+// Arithmetic of shapes stays in f64.
+bool ComputesInDouble(const onnx::GraphProto& graph,
+                      const std::set<std::string>& initializers) {
+  std::set<std::string> data;
+  for (const auto& input : graph.input()) {
+    if (initializers.count(input.name()) == 0) data.insert(input.name());
+  }
+  for (const auto& node : graph.node()) {
+    const bool reads =
+        std::any_of(node.input().begin(), node.input().end(),
+                    [&](const auto& name) { return data.count(name) > 0; });
+    if (!reads || node.op_type() == "Shape" || node.op_type() == "Size") {
+      continue;
+    }
+    if (CastsToDouble(node)) return true;
+    data.insert(node.output().begin(), node.output().end());
+  }
+  return false;
+}
+
 // Changes the types that a file declares.
 class Widener {
  public:
@@ -197,6 +227,7 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
     }
   };
   collect(graph.node());
+  if (ComputesInDouble(graph, initializers)) types.insert(DType::kF64);
   for (const auto& function : model.functions()) collect(function.node());
   // Without inputs everything is computed at import.
   const bool has_input = std::any_of(

@@ -37,9 +37,16 @@ absl::StatusOr<OutputTypes> InferExtreme(const Node&, InputTypes inputs) {
   return Broadcast(inputs, inputs[0]->dtype);
 }
 
-absl::StatusOr<OutputTypes> InferPow(const Node&, InputTypes inputs) {
+absl::StatusOr<OutputTypes> InferF32(const Node&, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
   return Broadcast(inputs, DType::kF32);
+}
+
+absl::StatusOr<OutputTypes> InferEqual(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(
+      inputs, 0, {DType::kF32, DType::kI64, DType::kI32, DType::kBool}));
+  LOADLINE_RETURN_IF_ERROR(SameDType(inputs, 0, 1));
+  return Broadcast(inputs, DType::kBool);
 }
 
 absl::StatusOr<OutputTypes> InferCompare(const Node&, InputTypes inputs) {
@@ -216,6 +223,27 @@ absl::Status PowGradient(GradientContext& c) {
   return c.wanted(1) ? PowExponentGradient(c) : absl::OkStatus();
 }
 
+// da = dy; db = -dy times the quotient without its fraction.
+absl::Status FmodGradient(GradientContext& c) {
+  if (c.wanted(0)) {
+    LOADLINE_RETURN_IF_ERROR(SetSummed(c, 0, c.output_gradient(0)));
+  }
+  if (!c.wanted(1)) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId quotient,
+                            c.Emit("Div", {c.input(0), c.input(1)}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId below, c.Emit("Less", {quotient, zero}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId up, c.Emit("Ceil", {quotient}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId down, c.Emit("Floor", {quotient}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId whole, c.Emit("Where", {below, up, down}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId full,
+                            c.Emit("Mul", {c.output_gradient(0), whole}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, c.SumTo(full, c.type(c.input(1))));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId db, c.Emit("Neg", {sum}));
+  c.SetInputGradient(1, db);
+  return absl::OkStatus();
+}
+
 // Reads only the condition.
 absl::Status WhereGradient(GradientContext& c) {
   const ValueId dy = c.output_gradient(0);
@@ -256,9 +284,11 @@ std::vector<Operator> BinaryOperators() {
   add("Div", InferArithmetic, DivGradient, PerElement<4>).inplace = {{0, 0}};
   add("Max", InferExtreme, MaxGradient, PerElement<1>).inplace = {{0, 0}};
   add("Min", InferExtreme, MinGradient, PerElement<1>).inplace = {{0, 0}};
-  add("Pow", InferPow, PowGradient, PerElement<20>);
+  add("Pow", InferF32, PowGradient, PerElement<20>);
+  add("Fmod", InferF32, FmodGradient, PerElement<20>).inplace = {{0, 0}};
+  add("Equal", InferEqual, nullptr, PerElement<1>);
   for (absl::string_view name :
-       {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
+       {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
     add(name, InferCompare, nullptr, PerElement<1>);
   }
   add("And", InferLogical, nullptr, PerElement<1>);

@@ -38,9 +38,10 @@ absl::StatusOr<OutputTypes> InferNot(const Node&, InputTypes inputs) {
 }
 
 absl::StatusOr<OutputTypes> InferCast(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireDType(
-      inputs, 0,
-      {DType::kF32, DType::kBF16, DType::kI64, DType::kI32, DType::kBool}));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, 0,
+                   {DType::kF32, DType::kBF16, DType::kI64, DType::kI32,
+                    DType::kU8, DType::kBool}));
   const std::string name = node.attributes.String("to", "");
   const absl::StatusOr<DType> to = DTypeFromName(name);
   if (!to.ok() ||

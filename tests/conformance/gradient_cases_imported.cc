@@ -124,6 +124,27 @@ std::vector<GradientCase> ImportedGradientCases() {
                " <float[1,1,2,2] x = {1, -2, 3, 5}> {"
                " y = GridSample<align_corners=1>(x, p) }",
                -0.8f, 0.8f),
+      Imported("GridSample by cubics along a trained grid with reflection",
+               "g (float[1,1,1,2] p, float[1,1,4,4] x) => (float[a,b,c,d] y)"
+               " { y = GridSample<mode=\"cubic\","
+               " padding_mode=\"reflection\">(x, p) }",
+               -1.9f, 1.9f),
+      Imported("Col2Im",
+               "g (float[2,8,4] x) => (float[a,b,c,d] y) {"
+               " s = Constant<value_ints=[3,5]>()"
+               " k = Constant<value_ints=[2,2]>()"
+               " y = Col2Im<dilations=[1,2], pads=[0,1,0,1], strides=[1,3]>"
+               "(x, s, k) }"),
+      Imported("BatchNormalization without running statistics",
+               "g (float[3,2,2] x, float[2] s, float[2] t) => (float[a,b,c] y)"
+               " { f = Constant<value_ints=[0,2]>()"
+               " m = ReduceMean<keepdims=0>(x, f)"
+               " y, n, v = BatchNormalization<training_mode=1>(x, s, t, m, m)"
+               " }"),
+      Imported("Mod of reals",
+               "g (float[2,3] x) => (float[a,b] y)"
+               " <float[3] b = {1.5, -2.0, 0.7}> { y = Mod(x, b) }",
+               0.1f, 0.6f),
       Imported("LSTM in both directions with lengths and peepholes",
                "g (float[3,2,2] x, float[2,8,2] w, float[2,8,2] r,"
                " float[2,16] b, float[2,2,2] h, float[2,2,2] c,"

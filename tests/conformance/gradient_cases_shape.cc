@@ -49,6 +49,11 @@ std::vector<GradientCase> PointwiseGradientCases() {
       Binary("Max", {2, 3, 4}, {3, 1}),
       Binary("Min", {4}, {2, 3, 4}),
       Binary("Pow", {2, 3}, {3}),
+      {"Fmod between its jumps",
+       [](GradientGraph& b) -> std::vector<ValueId> {
+         return {b.Op("Fmod", {b.Parameter({2, 3, 4}, 2.2f, 2.6f),
+                               b.Parameter({3, 1}, 1.5f, 1.9f)})};
+       }},
       {"Mul of a value with itself",
        [](GradientGraph& b) -> std::vector<ValueId> {
          const ValueId x = b.Parameter({3, 4});

@@ -132,6 +132,7 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       {"BatchNormGrad", {{{2, 3, 4}, {1, 2}}}},
       {"BatchNormalization", {{{1, 2, 3, 4}, {}}}},
       {"RunningStatsUpdate", {}},
+      {"Fmod", {}},
       {"ReduceMax", {}},
       {"ReduceMin", {}},
       {"CumSum", {}},

@@ -1,6 +1,7 @@
 // ONNX operators that the importer builds from others, run with the CPU's
 // kernels: small models as text, and the results of onnx.reference (of PyTorch
-// for groups and for InstanceNormalization) for the inputs 1, 2, 3, ...
+// for groups, GridSample, Col2Im and normalizations) for the inputs 1, 2, 3,
+// ...
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -144,6 +145,142 @@ const std::vector<Case>& Cases() {
        "g (float[1,4,2] x, float[4,1,2] w) => (float[a,b,c] y) {"
        " y = ConvTranspose<group=2>(x, w) }",
        {10, 28, 20, 74, 172, 100}},
+      {"ModOfReals",
+       "g (float[2,3] x) => (float[a,b] y) <float[3] b = {1.5, -2.0, 0.75}> {"
+       " c = Constant<value_float=3.6>() a = Sub(x, c) y = Mod(a, b) }",
+       {0.4f, -1.6f, 0.15f, 0.4f, -0.6f, 0.15f}},
+      {"ModOfRealsInC",
+       "g (float[2,3] x) => (float[a,b] y) <float[3] b = {1.5, -2.0, 0.75}> {"
+       " c = Constant<value_float=3.6>() a = Sub(x, c) y = Mod<fmod=1>(a, b) }",
+       {-1.1f, -1.6f, -0.6f, 0.4f, 1.4f, 0.15f}},
+      {"ReduceSumOfIntegers",
+       "g (float[2,3,2] x) => (float[a,b] y) {"
+       " i = Cast<to=7>(x) a = Constant<value_ints=[0,2]>()"
+       " s = ReduceSum<keepdims=0>(i, a) z = Constant<value_ints=[0]>()"
+       " t = Unsqueeze(s, z) y = Cast<to=1>(t) }",
+       {18, 26, 34}},
+      {"ReduceProdOfIntegers",
+       "g (float[2,3] x) => (float[a] y) {"
+       " i = Cast<to=6>(x) a = Constant<value_ints=[1]>()"
+       " s = ReduceProd<keepdims=0>(i, a) y = Cast<to=1>(s) }",
+       {6, 120}},
+      {"AbsOfIntegers",
+       "g (float[2,2] x) => (float[a,b] y) {"
+       " c = Constant<value_ints=[3,1]>() i = Cast<to=7>(x) d = Sub(i, c)"
+       " n = Neg(d) m = Abs(d) s = Add(n, m) y = Cast<to=1>(s) }",
+       {4, 0, 0, 0}},
+      {"EqualBooleans",
+       "g (float[2,2] x) => (float[a,b] y) {"
+       " two = Constant<value_float=2.0>() five = Constant<value_float=5.0>()"
+       " p = Greater(x, two) q = Less(x, five) e = Equal(p, q)"
+       " y = Cast<to=1>(e) }",
+       {0, 0, 1, 1}},
+      {"CastThroughDouble",
+       "g (float[3] x) => (float[a] y) {"
+       " d = Cast<to=11>(x) e = Mul(d, d) y = Cast<to=1>(e) }",
+       {1, 4, 9}},
+      {"Col2Im",
+       "g (float[1,8,3] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[2,4]>() k = Constant<value_ints=[2,2]>()"
+       " y = Col2Im(x, s, k) }",
+       {1, 6, 8, 6, 7, 18, 20, 12, 13, 30, 32, 18, 19, 42, 44, 24}},
+      {"Col2ImWithAttributes",
+       "g (float[2,4,4] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[3,5]>() k = Constant<value_ints=[2,2]>()"
+       " y = Col2Im<dilations=[1,2], pads=[0,1,0,1], strides=[1,3]>(x, s, k) }",
+       {0, 5,  2,  0, 6,  0, 20, 14, 0, 22, 0, 15, 12, 0, 16,
+        0, 21, 18, 0, 22, 0, 52, 46, 0, 54, 0, 31, 28, 0, 32}},
+      {"BatchNormalizationWithoutStatistics",
+       "g (float[2,2,3] x) => (float[a,b,c] y)"
+       " <float[2] s = {1.0, 2.0}, float[2] t = {0.5, -1.0}> {"
+       " q = Mul(x, x) f = Constant<value_ints=[0,2]>()"
+       " m = ReduceMean<keepdims=0>(q, f) v = ReduceMean<keepdims=0>(x, f)"
+       " y, n, w = BatchNormalization<training_mode=1>(q, s, t, m, v) }",
+       {-0.5695168f, -0.4742134f, -0.3153743f, -3.307180f, -2.947099f,
+        -2.507002f, 0.9553388f, 1.431856f, 1.971909f, 0.05356748f, 0.8937542f,
+        1.813959f}},
+      {"BatchNormalizationByComputedStatistics",
+       "g (float[2,2,3] x) => (float[a,b,c] y)"
+       " <float[2] s = {1.0, 2.0}, float[2] t = {0.5, -1.0}> {"
+       " q = Mul(x, x) f = Constant<value_ints=[0,2]>()"
+       " m = ReduceMean<keepdims=0>(q, f) k = ReduceMean(q, f) a = Sub(q, k)"
+       " b = Mul(a, a) v = ReduceMean<keepdims=0>(b, f)"
+       " y = BatchNormalization(q, s, t, m, v) }",
+       {-0.5695168f, -0.4742134f, -0.3153743f, -3.307180f, -2.947099f,
+        -2.507002f, 0.9553388f, 1.431856f, 1.971909f, 0.05356748f, 0.8937542f,
+        1.813959f}},
+      {"GridSampleLinearReflection",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"linear\", padding_mode=\"reflection\","
+       " align_corners=0>(x, p) }",
+       {6.8f, 10.7f, 9.4f, 9}},
+      {"GridSampleLinearReflectionAligned",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"linear\", padding_mode=\"reflection\","
+       " align_corners=1>(x, p) }",
+       {6.35f, 9.85f, 8.875f, 9}},
+      {"GridSampleNearestReflectionAligned",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"nearest\", padding_mode=\"reflection\","
+       " align_corners=1>(x, p) }",
+       {5, 11, 10, 9}},
+      {"GridSampleLinearBorderAligned",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"linear\", padding_mode=\"border\","
+       " align_corners=1>(x, p) }",
+       {6.35f, 10.65f, 4, 9}},
+      {"GridSampleCubicZeros",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"cubic\", padding_mode=\"zeros\","
+       " align_corners=0>(x, p) }",
+       {5.601971f, 1.971807f, 0, 2.390625f}},
+      {"GridSampleCubicBorderAligned",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"cubic\", padding_mode=\"border\","
+       " align_corners=1>(x, p) }",
+       {6.670345f, 10.99988f, 4, 9}},
+      {"GridSampleCubicReflection",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"cubic\", padding_mode=\"reflection\","
+       " align_corners=0>(x, p) }",
+       {7.026129f, 11.138f, 9.795999f, 9.5625f}},
+      {"GridSampleCubicReflectionAligned",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) <float[1,1,4,2] p ="
+       " {-0.9, 0.3, 0.1, 1.2, 2.55, -3.2, -1.0, 1.0}> {"
+       " y = GridSample<mode=\"cubic\", padding_mode=\"reflection\","
+       " align_corners=1>(x, p) }",
+       {6.778063f, 10.39188f, 9.305667f, 9}},
+      {"GridSampleOfAVolume",
+       "g (float[1,1,2,3,2] x) => (float[a,b,c,d,e] y)"
+       " <float[1,1,1,2,3] p = {-0.9, 0.3, 0.1, 1.2, 0.55, -0.2}> {"
+       " y = GridSample<padding_mode=\"border\", align_corners=1>(x, p) }",
+       {6.95f, 7.5}},
+      {"LoopGathersWhatItsStepsMake",
+       "g (float[3] x) => (float[a,b] y) {"
+       " m = Constant<value_int=3>()"
+       " v, y = Loop(m, , x) <body = g (int64 i, bool c, float[3] p)"
+       " => (bool d, float[3] q, float[3] r) {"
+       " d = Identity(c) f = Cast<to=1>(i) q = Mul(p, x) r = Add(p, f) }> }",
+       {1, 2, 3, 2, 5, 10, 3, 10, 29}},
+      {"LoopOverASequence",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " s = SequenceEmpty() j = Constant<value_int=0>()"
+       " n = Constant<value_int=2>() t = Less(j, n)"
+       " k, q = Loop(, t, j, s) <body = g (int64 i, bool c, int64 l,"
+       " seq(float[1,3]) p) => (bool d, int64 e, seq(float[1,3]) r) {"
+       " one = Constant<value_ints=[1]>() u = Constant<value_int=1>()"
+       " e = Add(l, u) d = Less(e, n)"
+       " a = Reshape(l, one) b = Reshape(e, one) w = Slice(x, a, b)"
+       " z = Mul(w, w) r = SequenceInsert(p, z) }>"
+       " y = ConcatFromSequence<axis=0>(q) }",
+       {1, 4, 9, 16, 25, 36}},
       {"InstanceNormalization",
        "g (float[2,2,3] x) => (float[a,b,c] y)"
        " <float[2] s = {1.0, 2.0}, float[2] t = {0.5, -1.0}> {"

@@ -15,6 +15,9 @@ InputSpec F32(Ints dims, double low, double high) {
 InputSpec I64(Ints dims, double low, double high) {
   return {{DType::kI64, std::move(dims)}, low, high};
 }
+InputSpec U8(Ints dims, double low, double high) {
+  return {{DType::kU8, std::move(dims)}, low, high};
+}
 InputSpec I32(Ints dims, double low, double high) {
   return {{DType::kI32, std::move(dims)}, low, high};
 }
@@ -90,8 +93,9 @@ void AddCurveCases(std::vector<OperatorCase>& cases) {
 }
 
 void AddCastCases(std::vector<OperatorCase>& cases) {
-  for (const InputSpec& from : {F32({5, 7}, -9, 9), I64({5, 7}, -9, 9),
-                                I32({5, 7}, -9, 9), Bool({5, 7})}) {
+  for (const InputSpec& from :
+       {F32({5, 7}, -9, 9), I64({5, 7}, -9, 9), I32({5, 7}, -9, 9),
+        U8({5, 7}, 0, 255), Bool({5, 7})}) {
     for (const char* to : {"f32", "i64", "i32", "bool"}) {
       cases.push_back({"Cast",
                        from.type.ToString() + " to " + to,
@@ -137,6 +141,8 @@ void AddBroadcastCases(std::vector<OperatorCase>& cases) {
     cases.push_back(
         {"Div", what + " i32", {I32(a, -50, 50), I32(b, 1, 9)}, {}, 0});
     cases.push_back({"Pow", what, {F32(a, 0.3, 2), F32(b, -1, 3)}, {}, 4e-6});
+    cases.push_back({"Fmod", what, {F32(a, -9, 9), F32(b, 0.5, 3)}, {}});
+    cases.push_back({"Equal", what + " bool", {Bool(a), Bool(b)}, {}, 0});
     for (const char* op :
          {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
       cases.push_back({op, what, {F32(a), F32(b)}, {}, 0});

@@ -48,6 +48,7 @@ void AddCodecCases(std::vector<OperatorCase>& cases);
 
 InputSpec F32(models::Ints dims, double low = -2, double high = 2);
 InputSpec I64(models::Ints dims, double low, double high);
+InputSpec U8(models::Ints dims, double low, double high);
 InputSpec I32(models::Ints dims, double low, double high);
 InputSpec Bool(models::Ints dims);
 

@@ -32,6 +32,7 @@ std::vector<Refused> RefusedCases() {
        {},
        "more bytes than int64"},
       {"Pow", {I64({2}), I64({2})}, {}, "not f32"},
+      {"Fmod", {I64({2}), I64({2})}, {}, "not f32"},
       {"And", {Bool({2}), F32({2})}, {}, "not bool"},
       {"Where", {F32({2}), kC, kC}, {}, "input 0"},
       {"Where", {Bool({2}), kC, kC}, {}, "do not broadcast"},

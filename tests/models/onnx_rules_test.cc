@@ -239,7 +239,6 @@ TEST(ImportRules, OperatorsOnTypesTheyLackAreUnsupported) {
        std::vector<std::pair<std::string, std::string>>{
            {"y = Pow(i, i)", "Pow (on i64) x1: odd"},
            {"y = Pow(i, x)", "Pow (on i64) x1: odd"},
-           {"y = Abs(i)", "Abs (on i64) x1: odd"},
            {"y = Relu(i)", "Relu (on i64) x1: odd"},
            {"y = MatMul(i, i)", "MatMul (on i64) x1: odd"}}) {
     const auto imported =

@@ -110,11 +110,15 @@ TEST(WidenFloats, WritesWeightsBackInTheFilesType) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(WidenFloats, LeavesDoublesInAnF32ModelAlone) {
+TEST(WidenFloats, LeavesDoublesOfShapesAlone) {
   EXPECT_TRUE(TypesToWiden(ModelFromText("g (float[2] x) => (float[2] y) {"
-                                         " d = Cast<to=11>(x)"
-                                         " y = Cast<to=1>(d) }"))
+                                         " s = Shape(x) d = Cast<to=11>(s)"
+                                         " f = Cast<to=1>(d) y = Mul(x, f) }"))
                   .empty());
+  EXPECT_EQ(TypesToWiden(ModelFromText("g (float[2] x) => (float[2] y) {"
+                                       " d = Cast<to=11>(x)"
+                                       " y = Cast<to=1>(d) }")),
+            std::set<DType>{DType::kF64});
   EXPECT_EQ(
       TypesToWiden(ModelFromText("g (double[2] x) => (double[2] y)"
                                  " <double[2] w = {1, 2}> { y = Mul(x, w) }")),
