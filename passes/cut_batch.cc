@@ -219,8 +219,54 @@ class BatchCutter {
         models::ElementsBefore(value.type, axis) == 1) {
       return AddPart(*node, value.type, axis);
     }
+    if (node != nullptr) {
+      const auto part = PartOfComputed(*node, id, axis);
+      if (part.ok()) return part;
+    }
     return Unalike(value,
                    "does not depend on the batch and has an axis for it");
+  }
+
+  // The node once more, on parts of what it reads, such as the first product
+  // of a recurrent layer's initial state.
+  absl::StatusOr<ValueId> PartOfComputed(const Node& node, ValueId id,
+                                         int64_t axis) {
+    std::vector<const TensorType*> types;
+    for (ValueId id : node.inputs) {
+      types.push_back(id == kNoValue ? nullptr : &whole_[Index(id)]);
+    }
+    std::vector<TensorType> outputs;
+    for (ValueId output : node.outputs)
+      outputs.push_back(whole_[Index(output)]);
+    const auto at = static_cast<size_t>(
+        std::find(node.outputs.begin(), node.outputs.end(), id) -
+        node.outputs.begin());
+    for (size_t i = 0; i < types.size(); ++i) {
+      for (int64_t a = 0; types[i] != nullptr && a < types[i]->rank(); ++a) {
+        std::vector<int64_t> axes(types.size(), kWhole);
+        axes[i] = a;
+        const auto cut =
+            models::CutNode(node, types, outputs, axes, parts_, statistics_);
+        if (!cut.ok() || cut->outputs[at] != axis) continue;
+        return OnParts(node, *cut, at);
+      }
+    }
+    return absl::FailedPreconditionError("no part");
+  }
+
+  absl::StatusOr<ValueId> OnParts(const Node& node, const models::NodeCut& cut,
+                                  size_t output) {
+    std::vector<ValueId> inputs = node.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (cut.inputs[i] == kWhole) continue;
+      LOADLINE_ASSIGN_OR_RETURN(inputs[i],
+                                PartOfWhole(inputs[i], cut.inputs[i]));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> made,
+        graph_.AddNode(node.op, NewName(node.name, ".part"), std::move(inputs),
+                       cut.attributes, node.phase));
+    return made[output];
   }
 
   // The name for a node, unlike those of the nodes that are yet to come.

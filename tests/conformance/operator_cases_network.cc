@@ -368,11 +368,11 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
                      {lse, hit, I64(s.target, 0, last), F32({}, 1, 40)},
                      {}});
     cases.push_back({"CountTargets", what, {I32(s.target, 0, last)}, {}, 0});
-    cases.push_back(
-        {"CountTargets",
-         what + " weighted",
-         {I64(s.target, 0, last), I64(s.target, 0, last), F32({s.logits[axis]}, 0, 2)},
-         {}});
+    cases.push_back({"CountTargets",
+                     what + " weighted",
+                     {I64(s.target, 0, last), I64(s.target, 0, last),
+                      F32({s.logits[axis]}, 0, 2)},
+                     {}});
     cases.push_back({"CountTargets",
                      what + " of two",
                      {I64(s.target, -102, -98), I64(s.target, -102, -98)},

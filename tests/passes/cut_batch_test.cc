@@ -168,6 +168,24 @@ TEST(CutBatch, FollowsBlocksOfExamples) {
   EXPECT_EQ(graph.value(both).type.ToString(), "f32[4,6]");
 }
 
+// The product of a constant initial state, which has a row for each example.
+TEST(CutBatch, CutsWhatIsComputedWithoutTheBatch) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 6});
+  const std::vector<float> zeros(12);
+  const ValueId state = b.graph.AddConstant(
+      "state", models::MakeTensor({DType::kF32, {4, 3}}, zeros.data()));
+  const ValueId recurrent = b.Op("MatMul", {state, b.Parameter("r", {3, 6})});
+  const ValueId gates = b.Op("Add", {recurrent, b.Parameter("c", {6})});
+  const ValueId sum = b.Op("Add", {x, gates});
+  b.Output(b.Op("MatMul", {sum, b.Parameter("w", {6, 2})}));
+  models::Graph graph = WithLoss(std::move(b.graph));
+  const absl::Status cut = CutBatch(graph, 2);
+  ASSERT_TRUE(cut.ok()) << cut;
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  EXPECT_EQ(graph.value(sum).type.ToString(), "f32[2,6]");
+}
+
 TEST(CutBatch, RefusesRowsInDifferentOrders) {
   Builder b;
   const ValueId x = b.Input("x", {4, 5, 6});
