@@ -330,6 +330,10 @@ absl::Status RecipeError(const Recipe& recipe, const RecipeEntry& entry,
 
 std::string RecipeText(const Recipe& recipe) {
   std::string text;
+  // Nothing for 32: the hash of a recipe without the key.
+  if (recipe.state_bits != 32) {
+    absl::StrAppend(&text, "optimizer_states ", recipe.state_bits, "\n");
+  }
   for (const RecipeEntry& entry : recipe.entries) {
     absl::StrAppend(
         &text, entry.name, " ", Text(entry.object.op_types), " ",

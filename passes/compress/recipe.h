@@ -129,6 +129,7 @@ struct RecipeEntry {
 struct Recipe {
   std::string file;  // for messages
   std::vector<RecipeEntry> entries;
+  int64_t state_bits = 32;  // of optimizer states, in all of the run; or 8
 };
 
 // "FILE:LINE: entry 'NAME': KEY: WHAT", InvalidArgument. `key` as in

@@ -71,6 +71,7 @@ TEST(Quantize, TrainsInPhasesWithinTheBudgetAndExportsIntegers) {
       EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
     }
     EXPECT_THAT(Contents(out), HasSubstr("QuantizeLinear"));
+    EXPECT_THAT(run.err, HasSubstr("session.x64quantprecision is 1"));
     EXPECT_LT(std::filesystem::file_size(out),
               std::filesystem::file_size(Zoo("mlp.onnx")) / 2);
   }

@@ -8,7 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/ops/state_blocks.h"
+#include "passes/add_optimizer.h"
 #include "planner/base/status_macros.h"
+#include "tools/pipeline/state_numbers.h"
 
 namespace loadline::tools {
 namespace {
@@ -50,6 +53,24 @@ absl::StatusOr<std::vector<passes::KeptAxis>> AxesOfState(
   return axes;
 }
 
+// A state in 8 bits, whose blocks have numbers of several channels: cut as
+// numbers. It stays in 8 bits where the smaller parameter's states are.
+absl::StatusOr<std::vector<std::byte>> SliceBlocks(
+    const std::string& name, const models::TensorType& parameter,
+    const std::vector<passes::KeptAxis>& kept,
+    const std::vector<std::byte>& blocks) {
+  const std::vector<float> numbers =
+      NumbersOfState(blocks, parameter.elements(), HasSign(name));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const models::Tensor part,
+      passes::KeepIndices(
+          models::MakeTensor({models::DType::kF32, parameter.dims},
+                             numbers.data()),
+          kept));
+  if (part.type.elements() < passes::kLeastElementsOf8Bits) return *part.data;
+  return StateOfNumbers(part.as<float>(), HasSign(name));
+}
+
 }  // namespace
 
 RunState InitialState(const models::Graph& graph) {
@@ -82,9 +103,15 @@ absl::StatusOr<RunState> SliceState(RunState state, const models::Graph& step,
       continue;
     }
     const models::Value& value = step.value(*id);
-    LOADLINE_ASSIGN_OR_RETURN(
-        const std::vector<passes::KeptAxis> axes,
-        AxesOfState(value, step.value(*owner_id), owner->second));
+    const models::Value& parameter = step.value(*owner_id);
+    if (models::IsStateBlocks(value.type) && owner->first != name) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          sliced[name],
+          SliceBlocks(name, parameter.type, owner->second, node.mapped()));
+      continue;
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const std::vector<passes::KeptAxis> axes,
+                              AxesOfState(value, parameter, owner->second));
     const models::Tensor whole = {
         value.type, std::make_shared<const std::vector<std::byte>>(
                         std::move(node.mapped()))};

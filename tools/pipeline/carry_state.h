@@ -24,7 +24,9 @@ RunState InitialState(const models::Graph& graph);
 // `state` of a program of `step` without the indices that are not in `kept`:
 // PrunedGraph::kept, by parameter or statistic. A state "PARAMETER.NAME" loses
 // the indices of its parameter along the axes that it has in full: an optimizer
-// state along all, a mask along its own. Unimplemented, with its name, for one
+// state along all, a mask along its own. A state in 8 bits is decoded, cut and
+// encoded; it becomes f32 where its parameter gets so small that the next step
+// has it in f32. Unimplemented, with its name, for one
 // of another form. `state` is freed tensor by tensor.
 absl::StatusOr<RunState> SliceState(RunState state, const models::Graph& step,
                                     const KeptAxes& kept);

@@ -103,20 +103,6 @@ absl::Status CheckMaskedWeights(const PhaseModel& phase, const Recipe& recipe,
   return absl::OkStatus();
 }
 
-absl::Status CheckStateBits(const Recipe& recipe, const StepFlags& flags) {
-  if (flags.optimizer.state_bits == 32) return absl::OkStatus();
-  for (const passes::RecipeEntry& entry : recipe.entries) {
-    if (entry.prune() == nullptr) continue;
-    return passes::RecipeError(
-        recipe, entry, "method.kind",
-        absl::StrCat("pruning clears and cuts optimizer states by channel, and "
-                     "with --optimizer-bits ",
-                     flags.optimizer.state_bits,
-                     " a block of them has several; take 32"));
-  }
-  return absl::OkStatus();
-}
-
 // Fours must stay whole where channels go that a sum takes.
 absl::Status CheckFours(const Recipe& recipe) {
   const auto masks_fours = [](const passes::RecipeEntry& entry) {
@@ -148,7 +134,6 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
                                              const Recipe& recipe,
                                              const StepFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFours(recipe));
-  LOADLINE_RETURN_IF_ERROR(CheckStateBits(recipe, flags));
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {

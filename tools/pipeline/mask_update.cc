@@ -70,17 +70,14 @@ absl::StatusOr<Chosen> Choose(const PhaseModel& phase, const PruneSpec& spec,
 absl::Status ClearIndices(const models::TensorType& type, int64_t axis,
                           const std::vector<bool>& clear,
                           const std::string& name, PersistentValues& values) {
-  LOADLINE_ASSIGN_OR_RETURN(std::vector<float> contents, values.Read(name));
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis) + 1; i < type.dims.size(); ++i) {
     inner *= type.dims[i];
   }
   const int64_t size = type.dims[static_cast<size_t>(axis)];
-  for (size_t e = 0; e < contents.size(); ++e) {
-    const int64_t index = static_cast<int64_t>(e) / inner % size;
-    if (clear[static_cast<size_t>(index)]) contents[e] = 0;
-  }
-  return values.Write(name, contents);
+  return values.Clear(name, type.elements(), [&](int64_t e) {
+    return clear[static_cast<size_t>(e / inner % size)];
+  });
 }
 
 // Sets elements of a state of one value for each index to zero.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "models/ops/state_blocks.h"
 
 namespace loadline::tools {
 
@@ -28,7 +29,8 @@ absl::StatusOr<OptimizerStates> FindOptimizerStates(
       continue;
     }
     const models::Value& parameter = step.value(found->second);
-    if (masked.count(parameter.name) > 0 && state.type != parameter.type) {
+    if (masked.count(parameter.name) > 0 && state.type != parameter.type &&
+        !models::IsStateBlocks(state.type)) {
       return absl::UnimplementedError(
           absl::StrCat("pruning '", parameter.name, "': its optimizer state '",
                        state.name, "' is ", state.type.ToString(),

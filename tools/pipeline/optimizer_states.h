@@ -16,7 +16,8 @@ namespace loadline::tools {
 using OptimizerStates = std::map<std::string, std::vector<std::string>>;
 
 // Of a training step. Unimplemented if a state of a parameter of `masks` has
-// another type than the parameter: then it cannot be cleared with it.
+// another type than the parameter, and is not one of 8 bits: then it cannot be
+// cleared with it.
 absl::StatusOr<OptimizerStates> FindOptimizerStates(
     const models::Graph& step, const std::vector<passes::MaskedAxis>& masks);
 

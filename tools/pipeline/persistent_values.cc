@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "models/ops/state_blocks.h"
 #include "planner/base/status_macros.h"
+#include "tools/pipeline/state_numbers.h"
 
 namespace loadline::tools {
 namespace {
@@ -25,6 +27,15 @@ absl::Span<const std::byte> BytesOf(absl::Span<const float> values) {
 }
 
 }  // namespace
+
+absl::Status PersistentValues::Clear(const std::string& name, int64_t elements,
+                                     absl::FunctionRef<bool(int64_t)> clear) {
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<float> contents, Read(name));
+  for (int64_t e = 0; e < elements; ++e) {
+    if (clear(e)) contents[static_cast<size_t>(e)] = 0;
+  }
+  return Write(name, contents);
+}
 
 bool ProgramValues::Has(const std::string& name) const {
   return program_.graph().Find(name).has_value();
@@ -47,6 +58,21 @@ absl::StatusOr<std::vector<float>> ProgramValues::Read(
 absl::Status ProgramValues::Write(const std::string& name,
                                   absl::Span<const float> contents) {
   return program_.WritePersistent(name, BytesOf(contents));
+}
+
+absl::Status ProgramValues::Clear(const std::string& name, int64_t elements,
+                                  absl::FunctionRef<bool(int64_t)> clear) {
+  const std::optional<models::ValueId> id = program_.graph().Find(name);
+  if (!id.has_value()) return NoSuchValue(name);
+  const models::TensorType& type = program_.graph().value(*id).type;
+  if (!models::IsStateBlocks(type)) {
+    return PersistentValues::Clear(name, elements, clear);
+  }
+  std::vector<std::byte> blocks(static_cast<size_t>(type.bytes()));
+  LOADLINE_RETURN_IF_ERROR(
+      program_.ReadPersistent(name, absl::MakeSpan(blocks)));
+  ClearNumbers(elements, clear, absl::MakeSpan(blocks));
+  return program_.WritePersistent(name, blocks);
 }
 
 bool StateValues::Has(const std::string& name) const {

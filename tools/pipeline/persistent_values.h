@@ -3,9 +3,11 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_PERSISTENT_VALUES_H_
 #define LOADLINE_TOOLS_PIPELINE_PERSISTENT_VALUES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -22,6 +24,10 @@ class PersistentValues {
   virtual absl::StatusOr<std::vector<float>> Read(const std::string& name) = 0;
   virtual absl::Status Write(const std::string& name,
                              absl::Span<const float> contents) = 0;
+  // Sets elements below `elements` to zero. Of an optimizer state in 8 bits
+  // too, whose other numbers keep their codes.
+  virtual absl::Status Clear(const std::string& name, int64_t elements,
+                             absl::FunctionRef<bool(int64_t)> clear);
 };
 
 // Of a program, which must outlive the object.
@@ -32,6 +38,8 @@ class ProgramValues : public PersistentValues {
   absl::StatusOr<std::vector<float>> Read(const std::string& name) override;
   absl::Status Write(const std::string& name,
                      absl::Span<const float> contents) override;
+  absl::Status Clear(const std::string& name, int64_t elements,
+                     absl::FunctionRef<bool(int64_t)> clear) override;
 
  private:
   executor::Program& program_;

@@ -40,9 +40,29 @@ absl::Status ReadObject(RecipeFields* object, passes::RecipeObject* to) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RecipeEntry> ReadEntry(const std::string& file, size_t number,
-                                      const YAML::Node& node,
-                                      const RecipeClock& clock) {
+// An entry of kind optimizer_states: about all parameters, in all of the run.
+absl::Status ReadStates(const std::string& file, const YAML::Node& node,
+                        const RecipeEntry& entry, RecipeSections* sections,
+                        Recipe* recipe) {
+  if (recipe->state_bits != 32) {
+    return FieldErrorAt(file, node, entry.name, "method.kind",
+                        "an entry before this one is of optimizer_states too");
+  }
+  if (node["object"].IsDefined()) {
+    return FieldErrorAt(file, node, entry.name, "object",
+                        "optimizer_states is about all parameters; leave "
+                        "object out");
+  }
+  int64_t bits = 8;
+  LOADLINE_RETURN_IF_ERROR(sections->degree.Int({"bits"}, 8, 8, &bits));
+  recipe->state_bits = bits;
+  return sections->Finish();
+}
+
+// Adds the entry to the recipe.
+absl::Status ReadEntry(const std::string& file, size_t number,
+                       const YAML::Node& node, const RecipeClock& clock,
+                       std::set<std::string>* names, Recipe* recipe) {
   RecipeEntry entry;
   entry.name = absl::StrCat("entry", number);
   entry.line = node.Mark().line + 1;
@@ -55,6 +75,10 @@ absl::StatusOr<RecipeEntry> ReadEntry(const std::string& file, size_t number,
   LOADLINE_ASSIGN_OR_RETURN(RecipeFields fields,
                             RecipeFields::Create(file, entry.name, "", node));
   LOADLINE_RETURN_IF_ERROR(fields.Text({"name"}, &entry.name));
+  if (!names->insert(entry.name).second) {
+    return FieldErrorAt(file, node, entry.name, "name",
+                        "an entry before this one has the same");
+  }
   const auto section = [&](const char* name) -> absl::StatusOr<RecipeFields> {
     LOADLINE_ASSIGN_OR_RETURN(const YAML::Node found, fields.Take({name}));
     return RecipeFields::Create(file, entry.name, name, found);
@@ -75,15 +99,19 @@ absl::StatusOr<RecipeEntry> ReadEntry(const std::string& file, size_t number,
   } else if (kind == "quantize") {
     LOADLINE_RETURN_IF_ERROR(ReadQuantize(
         &sections, clock, &entry.spec.emplace<passes::QuantizeSpec>()));
+  } else if (kind == "optimizer_states") {
+    return ReadStates(file, node, entry, &sections, recipe);
   } else {
-    return FieldErrorAt(file, node, entry.name, "method.kind",
-                        kind.empty() ? "missing; expected prune or quantize"
-                                     : absl::StrCat("'", kind,
-                                                    "' is none of prune, "
-                                                    "quantize"));
+    return FieldErrorAt(
+        file, node, entry.name, "method.kind",
+        kind.empty()
+            ? "missing; expected prune, quantize or optimizer_states"
+            : absl::StrCat("'", kind,
+                           "' is none of prune, quantize, optimizer_states"));
   }
   LOADLINE_RETURN_IF_ERROR(sections.Finish());
-  return entry;
+  recipe->entries.push_back(std::move(entry));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<YAML::Node> EntriesOf(const std::string& file,
@@ -129,13 +157,8 @@ absl::StatusOr<Recipe> ReadRecipe(const std::string& file,
   recipe.file = file;
   std::set<std::string> names;
   for (size_t i = 0; i < entries.size(); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(RecipeEntry entry,
-                              ReadEntry(file, i + 1, entries[i], clock));
-    if (!names.insert(entry.name).second) {
-      return FieldErrorAt(file, entries[i], entry.name, "name",
-                          "an entry before this one has the same");
-    }
-    recipe.entries.push_back(std::move(entry));
+    LOADLINE_RETURN_IF_ERROR(
+        ReadEntry(file, i + 1, entries[i], clock, &names, &recipe));
   }
   return recipe;
 }

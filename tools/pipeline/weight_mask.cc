@@ -59,11 +59,9 @@ absl::Status UpdateWeightMask(const models::Value& weight, int64_t reduced_axis,
     names.insert(names.end(), found->second.begin(), found->second.end());
   }
   for (const std::string& name : names) {
-    LOADLINE_ASSIGN_OR_RETURN(std::vector<float> contents, values.Read(name));
-    for (size_t i = 0; i < contents.size(); ++i) {
-      if (mask[i] == 0) contents[i] = 0;
-    }
-    LOADLINE_RETURN_IF_ERROR(values.Write(name, contents));
+    LOADLINE_RETURN_IF_ERROR(values.Clear(
+        name, weight.type.elements(),
+        [&mask](int64_t e) { return mask[static_cast<size_t>(e)] == 0; }));
   }
   if (!passes::NeedsGradients(spec.criterion)) return absl::OkStatus();
   return values.Write(

@@ -1,6 +1,8 @@
 // Tested by tests/end_to_end/recipe_test.cc.
 #include "tools/pipeline/write_pruned.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -44,6 +46,21 @@ absl::StatusOr<models::QuantizedModel> Quantized(const PhasedResult& result) {
       result.file_names);
 }
 
+// Weights of 7 bits or fewer do not saturate, and codebooks are no integers.
+void NoteSaturation(const PhasedResult& result) {
+  const bool wide =
+      std::any_of(result.quantizers.begin(), result.quantizers.end(),
+                  [](const passes::QuantizedTensor& tensor) {
+                    return tensor.weight && tensor.bits == 8 &&
+                           tensor.quantizer != passes::Quantizer::kKMeans;
+                  });
+  if (!wide) return;
+  spdlog::info(
+      "weights have 8 bits: on x86 without VNNI, ONNX Runtime's sums saturate "
+      "unless the session option session.x64quantprecision is 1; "
+      "reduce_range: true in the recipe's degree avoids it");
+}
+
 }  // namespace
 
 absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
@@ -53,6 +70,7 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
   models::QuantizedModel quantized;
   if (!result->quantizers.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(quantized, Quantized(*result));
+    NoteSaturation(*result);
   }
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : result->step.model_tensors) {

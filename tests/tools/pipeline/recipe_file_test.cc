@@ -201,7 +201,8 @@ TEST(ReadRecipe, RefusesWrongTypesAndDuplicates) {
   EXPECT_THAT(Refusal(Changed("round_to: 8", "round_to: 8, round_to: 4")),
               HasSubstr("degree.round_to: given twice"));
   EXPECT_THAT(Refusal(Changed("kind: prune", "kind: purne")),
-              HasSubstr("method.kind: 'purne' is none of prune, quantize"));
+              HasSubstr("method.kind: 'purne' is none of prune, quantize, "
+                        "optimizer_states"));
   EXPECT_THAT(Refusal(Changed("per_channel: false", "per_channel: no")),
               HasSubstr("expected true or false, found 'no'"));
   EXPECT_THAT(Refusal(Changed("sparsity: 0.5, ", "")),
@@ -246,6 +247,30 @@ TEST(ReadRecipe, RefusesQuantizersThatWouldBeIgnoredOrBeginWithNothing) {
       HasSubstr("degree.per_channel: inputs and outputs have one scale"));
   EXPECT_THAT(Refusal(Changed("targets: [weight, input]", "targets: []")),
               HasSubstr("object.targets: must not be an empty list"));
+}
+
+TEST(ReadRecipe, TakesTheBitsOfOptimizerStates) {
+  const std::string states =
+      "- name: states\n  method: {kind: optimizer_states}\n";
+  const auto recipe = ReadRecipe("r.yaml", "compression:\n" + states, {});
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->state_bits, 8);
+  EXPECT_TRUE(recipe->entries.empty());
+  EXPECT_NE(passes::RecipeText(*recipe), passes::RecipeText({}));
+  const auto error = [](const std::string& entries) {
+    return std::string(ReadRecipe("r.yaml", "compression:\n" + entries, {})
+                           .status()
+                           .message());
+  };
+  EXPECT_THAT(error(states + "  degree: {bits: 4}\n"),
+              HasSubstr("degree.bits"));
+  EXPECT_THAT(error(states + "  object: {op_types: [Conv]}\n"),
+              HasSubstr("leave object out"));
+  EXPECT_THAT(error(states + "  process: {start_step: 3}\n"),
+              HasSubstr("start_step"));
+  EXPECT_THAT(error(states + "- name: again\n"
+                             "  method: {kind: optimizer_states}\n"),
+              HasSubstr("optimizer_states too"));
 }
 
 TEST(RecipeText, SeesMeaningNotForm) {
