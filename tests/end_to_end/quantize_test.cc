@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tests/end_to_end/recipe_runs.h"
 #include "tests/end_to_end/run_command.h"
 
@@ -71,7 +72,9 @@ TEST(Quantize, TrainsInPhasesWithinTheBudgetAndExportsIntegers) {
       EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
     }
     EXPECT_THAT(Contents(out), HasSubstr("QuantizeLinear"));
-    EXPECT_THAT(run.err, HasSubstr("session.x64quantprecision is 1"));
+    // A codebook holds no integers that a product would saturate with.
+    EXPECT_EQ(absl::StrContains(run.err, "session.x64quantprecision is 1"),
+              std::string(quantizer) != "kmeans");
     EXPECT_LT(std::filesystem::file_size(out),
               std::filesystem::file_size(Zoo("mlp.onnx")) / 2);
   }
