@@ -101,7 +101,7 @@ class LongSearch(unittest.TestCase):
                 progress(loadline.Progress(1.0, 100, 2_000_000, 1_500_000))
                 time.sleep(0.2)
         first, last = logs.output[0], logs.output[-1]
-        self.assertRegex(first, "INFO.*within 3 MiB for 0 s: no plan yet")
+        self.assertRegex(first, "INFO.*within 3 MiB, 0 s so far: no plan yet")
         self.assertIn("the best plan takes 2.0 ms, proven are 1.5 ms", last)
         self.assertEqual(sum("WARNING" in line for line in logs.output), 1)
 
