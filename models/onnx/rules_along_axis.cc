@@ -89,22 +89,31 @@ absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
   return e.Define(0, e.Reshape(e.Cast(y, dtype), one.result));
 }
 
-// Integers are the last of their cumulative sums.
+// Sums and means of floats.
+absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
+  if (axes.empty()) {
+    importer.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, node.op_type(), {x},
+                          {{"axes", std::move(axes)},
+                           {"keepdims", IntAttribute(node, "keepdims", 1)}});
+}
+
+// A sum of integers is the last of their cumulative sums.
 absl::Status ReduceSum(Importer& importer, const onnx::NodeProto& node) {
+  const DType dtype = importer.Type(node, 0).dtype;
+  if (dtype != DType::kI64 && dtype != DType::kI32) {
+    return Reduce(importer, node);
+  }
   LOADLINE_ASSIGN_OR_RETURN(const OneAxis one, MergeAxes(importer, node));
   if (one.merged.empty()) {
     importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
   Emitter e(importer, node);
-  const DType dtype = importer.Type(node, 0).dtype;
-  if (dtype != DType::kI64 && dtype != DType::kI32) {
-    LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
-    return e.Define(0,
-                    e.Emit("ReduceSum", {e.Input(0)},
-                           {{"axes", std::move(axes)},
-                            {"keepdims", IntAttribute(node, "keepdims", 1)}}));
-  }
   const int64_t size = one.merged[static_cast<size_t>(one.axis)];
   if (size == 0) return e.Define(0, e.Expand(e.Number(0, dtype), one.result));
   const ValueId sums = e.Emit("CumSum", {Merged(e, one)}, {{"axis", one.axis}});
@@ -263,15 +272,11 @@ absl::Status CumSum(Importer& importer, const onnx::NodeProto& node) {
 
 const std::map<std::string, Rule>& AlongAxisRules() {
   static const auto* const kRules = new std::map<std::string, Rule>{
-      {"ReduceMax", Extreme},
-      {"ReduceMin", Extreme},
-      {"ReduceProd", ReduceProd},
-      {"ReduceLogSumExp", ReduceLogSumExp},
-      {"ReduceSum", ReduceSum},
-      {"ArgMax", ArgExtreme},
-      {"ArgMin", ArgExtreme},
-      {"Hardmax", Hardmax},
-      {"TopK", TopK},
+      {"ReduceMax", Extreme},     {"ReduceMin", Extreme},
+      {"ReduceProd", ReduceProd}, {"ReduceLogSumExp", ReduceLogSumExp},
+      {"ReduceSum", ReduceSum},   {"ReduceMean", Reduce},
+      {"ArgMax", ArgExtreme},     {"ArgMin", ArgExtreme},
+      {"Hardmax", Hardmax},       {"TopK", TopK},
       {"CumSum", CumSum},
   };
   return *kRules;

@@ -157,13 +157,6 @@ absl::Status GlobalMaxPool(Importer& importer, const onnx::NodeProto& node) {
   return e.Define(0, Pool(e, "MaxPool", e.Input(0), WholeWindow(dims)));
 }
 
-absl::Status EmitReduce(Importer& importer, const onnx::NodeProto& node,
-                        const std::string& op, Ints axes, int64_t keepdims) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, op, {x},
-                          {{"axes", std::move(axes)}, {"keepdims", keepdims}});
-}
-
 absl::Status GlobalAveragePool(Importer& importer,
                                const onnx::NodeProto& node) {
   Ints axes;
@@ -171,17 +164,10 @@ absl::Status GlobalAveragePool(Importer& importer,
   if (axes.empty()) {
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
-  return EmitReduce(importer, node, "ReduceMean", std::move(axes), 1);
-}
-
-absl::Status ReduceMean(Importer& importer, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
-  if (axes.empty()) {
-    importer.Alias(node, 0, 0);
-    return absl::OkStatus();
-  }
-  return EmitReduce(importer, node, node.op_type(), std::move(axes),
-                    IntAttribute(node, "keepdims", 1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(
+      node, "ReduceMean", {x},
+      {{"axes", std::move(axes)}, {"keepdims", int64_t{1}}});
 }
 
 // The root of the sum of squares. Where the sum is 0, the root of 1 takes its
@@ -219,7 +205,6 @@ const std::map<std::string, Rule>& PoolingRules() {
       {"LpPool", LpPool},
       {"GlobalLpPool", GlobalLpPool},
       {"GlobalAveragePool", GlobalAveragePool},
-      {"ReduceMean", ReduceMean},
       {"ReduceL2", ReduceL2},
   };
   return *kRules;

@@ -51,29 +51,29 @@ std::optional<ImportOptions> Doubled(const onnx::GraphProto& graph,
   return doubled;
 }
 
-}  // namespace
-
-absl::StatusOr<Imported> ImportWithFolded(const std::string& path,
-                                          const ImportOptions& options,
-                                          FoldedConstants* folded) {
-  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto proto,
-                            ReadModelFile(path, options.max_bytes));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const PreparedModel model,
-      PrepareModel(std::move(proto), FolderOf(path), options));
-  Importer importer(model, options);
-  importer.Record(folded);
-  return importer.Run();
+// What the import of the model folds.
+absl::StatusOr<FoldedConstants> Fold(onnx::ModelProto model,
+                                     const std::string& folder,
+                                     const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(const PreparedModel prepared,
+                            PrepareModel(std::move(model), folder, options));
+  FoldedConstants folded;
+  Importer importer(prepared, options);
+  importer.Record(&folded);
+  LOADLINE_RETURN_IF_ERROR(importer.Run().status());
+  return folded;
 }
+
+}  // namespace
 
 absl::StatusOr<VariedConstants> FoldAtTwoSizes(const std::string& path,
                                                const ImportOptions& options,
                                                const Imported& original) {
-  VariedConstants varied;
-  LOADLINE_RETURN_IF_ERROR(
-      ImportWithFolded(path, options, &varied.here).status());
   LOADLINE_ASSIGN_OR_RETURN(const onnx::ModelProto model,
                             ReadModelFile(path, options.max_bytes));
+  const std::string folder = FolderOf(path);
+  VariedConstants varied;
+  LOADLINE_ASSIGN_OR_RETURN(varied.here, Fold(model, folder, options));
   absl::Status status;
   for (const Axes axes : {Axes::kAll, Axes::kFirst}) {
     const auto doubled = Doubled(model.graph(), options, original, axes);
@@ -82,9 +82,12 @@ absl::StatusOr<VariedConstants> FoldAtTwoSizes(const std::string& path,
       varied.there = varied.here;
       return varied;
     }
-    varied.there.clear();
-    status = ImportWithFolded(path, *doubled, &varied.there).status();
-    if (status.ok()) return varied;
+    absl::StatusOr<FoldedConstants> there = Fold(model, folder, *doubled);
+    if (there.ok()) {
+      varied.there = *std::move(there);
+      return varied;
+    }
+    status = there.status();
   }
   return status;
 }

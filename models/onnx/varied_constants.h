@@ -17,11 +17,6 @@ namespace loadline::models::onnx_internal {
 // are left out.
 using FoldedConstants = std::map<std::string, Tensor>;
 
-// ImportOnnx, which also says what it has folded.
-absl::StatusOr<Imported> ImportWithFolded(const std::string& path,
-                                          const ImportOptions& options,
-                                          FoldedConstants* folded);
-
 struct VariedConstants {
   FoldedConstants here;   // at the sizes of the options
   FoldedConstants there;  // where open axes are twice as long
