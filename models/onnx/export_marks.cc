@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "models/onnx/node_attributes.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -29,14 +30,6 @@ constexpr char kCrossEntropy[] =
     "target=torch.ops.aten.cross_entropy_loss.default](args = (";
 constexpr char kEmbedding[] =
     "target=torch.ops.aten.embedding.default](args = (";
-
-template <typename Proto>
-absl::string_view Metadata(const Proto& proto, absl::string_view key) {
-  for (const auto& entry : proto.metadata_props()) {
-    if (entry.key() == key) return entry.value();
-  }
-  return {};
-}
 
 // The names in a Python list of strings: "['a', 'b']".
 std::vector<std::string> QuotedNames(absl::string_view text) {

@@ -12,19 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "models/onnx/node_attributes.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
 constexpr char kTrace[] = "pkg.torch.onnx.stack_trace";
 constexpr char kGenerated[] = "File \"<eval_with_key>.";
-
-absl::string_view TraceOf(const onnx::NodeProto& node) {
-  for (const auto& entry : node.metadata_props()) {
-    if (entry.key() == kTrace) return entry.value();
-  }
-  return {};
-}
 
 // The number of the generated code; empty for code of the user, which has other
 // frames or calls no operator of torch.ops.
@@ -62,7 +56,7 @@ std::vector<std::string> NoGradRegions(const onnx::GraphProto& graph) {
   std::vector<std::string> regions;
   std::set<std::string> autocast;
   for (const auto& node : graph.node()) {
-    const absl::string_view trace = TraceOf(node);
+    const absl::string_view trace = Metadata(node, kTrace);
     regions.emplace_back(RegionOf(trace));
     if (HasNumberedArgument(trace)) autocast.insert(regions.back());
   }

@@ -1,5 +1,5 @@
-// Attributes of an ONNX node. The checker has compared their kinds with the
-// operator's schema. Returns `fallback` if absent.
+// Attributes of an ONNX node, and metadata. The checker has compared the kinds
+// of attributes with the operator's schema. Returns `fallback` if absent.
 #ifndef LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 #define LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 
@@ -29,6 +29,16 @@ Ints IntsAttribute(const onnx::NodeProto& node, absl::string_view name,
                    const Ints& fallback = {});
 
 double ShortestDecimal(float value);
+
+// What the exporter says under `key` of a graph, a node or a value; "" if
+// nothing.
+template <typename Proto>
+absl::string_view Metadata(const Proto& proto, absl::string_view key) {
+  for (const auto& entry : proto.metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return {};
+}
 
 }  // namespace loadline::models::onnx_internal
 
