@@ -19,6 +19,13 @@
 
 namespace loadline::tools {
 
+StepFlags FlagsOfRecipe(const passes::Recipe& recipe, StepFlags flags) {
+  if (recipe.state_bits != 32) {
+    flags.optimizer.state_bits = static_cast<int>(recipe.state_bits);
+  }
+  return flags;
+}
+
 StepFlags FlagsOfPhase(const passes::PhaseModel& model, StepFlags flags) {
   flags.purpose.masks = model.masks;
   for (const passes::QuantizedTensor& tensor : model.quantizers) {
@@ -58,6 +65,7 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
                                          int64_t steps, StepFlags flags,
                                          executor::Device& device,
                                          const std::atomic<bool>* cancel) {
+  flags = FlagsOfRecipe(recipe, std::move(flags));
   LOADLINE_RETURN_IF_ERROR(CheckAllPhases(model, recipe, flags).status());
   PlannedPhases planned;
   LOADLINE_ASSIGN_OR_RETURN(planned.targets,

@@ -19,6 +19,10 @@
 
 namespace loadline::tools {
 
+// The flags of a run by the recipe, which may ask for optimizer states of 8
+// bits.
+StepFlags FlagsOfRecipe(const passes::Recipe& recipe, StepFlags flags);
+
 // The flags with which a phase's step is built: with its masks, and without
 // weight decay of trained scales, which would pull each of these logarithms
 // toward a scale of 1.

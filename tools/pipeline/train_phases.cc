@@ -143,9 +143,7 @@ class PhasedTraining {
         recipe_,
         ReadRecipeFile(run_.recipe_path,
                        {.steps = train_.steps, .steps_per_epoch = per_epoch}));
-    if (recipe_.state_bits != 32) {
-      flags_.optimizer.state_bits = static_cast<int>(recipe_.state_bits);
-    }
+    flags_ = FlagsOfRecipe(recipe_, std::move(flags_));
     recipe_sha256_ = HashOf(recipe_, train_.steps);
     executor::TrainOptions checked = train_;
     checked.resume = false;  // its graph is another phase's

@@ -68,16 +68,12 @@ absl::Status PlanRecipe(const PlanVerbFlags& flags) {
       ClockFor(flags.step, model.graph, flags.steps, /*epochs=*/0));
   LOADLINE_ASSIGN_OR_RETURN(const passes::Recipe recipe,
                             ReadRecipeFile(flags.recipe, clock));
-  StepFlags step = flags.step;
-  if (recipe.state_bits != 32) {
-    step.optimizer.state_bits = static_cast<int>(recipe.state_bits);
-  }
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(
       const PlannedPhases planned,
       PlanPhases(std::move(model.graph), recipe,
-                 clock.steps > 0 ? clock.steps : passes::kOpenEnd, step,
+                 clock.steps > 0 ? clock.steps : passes::kOpenEnd, flags.step,
                  *device, cancel));
   if (flags.json) {
     nlohmann::ordered_json out = {{"format", "loadline.phases/1"}};
