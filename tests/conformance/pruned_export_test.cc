@@ -63,6 +63,12 @@ class PrunedExport : public ::testing::Test {
   std::string In() const { return folder_ + "/in.onnx"; }
   std::string Out() const { return folder_ + "/out.onnx"; }
 
+  // As the model that is read, with weights of the shapes in `body`.
+  void WriteModel(const std::string& body) const {
+    const PruneCase c{"", body, {}, {}};
+    models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  }
+
   // Prunes the model by half, exports it and returns the file, which must be
   // the pruned model when it is read with other sizes too.
   onnx::ModelProto Export(const std::string& path, const ImportOptions& options,
@@ -151,8 +157,7 @@ TEST_F(PrunedExport, ShortensTheFirstStateOfALayer) {
       " h, last, cell = LSTM<hidden_size=8>(x, w, r, bias, , zero, zero)"
       " s = Squeeze(h, one)"
       " y = MatMul(s, w2) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   ImportOptions two, three;
   two.dims = {{"b", 2}};
   three.dims = {{"b", 3}};
@@ -189,8 +194,7 @@ TEST_F(PrunedExport, LeavesOpenAxesOpen) {
       " t = Transpose<perm=[0,2,1,3]>(o)"
       " u = Reshape(t, joined)"
       " y = MatMul(u, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   ImportOptions one, other;
   one.dims = {{"b", 2}, {"s", 4}};
   other.dims = {{"b", 5}, {"s", 7}};
@@ -241,8 +245,7 @@ TEST_F(PrunedExport, FoldsWhatTheFileComputesFromPrunedSizes) {
       " flat = Concat<axis=0>(b1, l1, a1)"
       " v = Reshape(u, flat)"
       " y = MatMul(v, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   ImportOptions one, other;
   one.dims = {{"b", 2}, {"s", 3}};
   other.dims = {{"b", 5}, {"s", 7}};
@@ -273,8 +276,7 @@ TEST_F(PrunedExport, KeepsTheBoundsOfASliceThatTheFileComputes) {
       " m = MatMul(right, w3)"
       " sum = Add(left, m)"
       " y = MatMul(sum, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   ImportOptions two, three;
   two.dims = {{"b", 2}};
   three.dims = {{"b", 3}};
@@ -314,8 +316,7 @@ TEST_F(PrunedExport, ShortensAnOperandThatDependsOnTheBatch) {
       " ones = ConstantOfShape<value = float[1] {1.0}>(dims)"
       " sum = Add(h, ones)"
       " y = MatMul(sum, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   ImportOptions two, three;
   two.dims = {{"b", 2}};
   three.dims = {{"b", 3}};
@@ -337,8 +338,7 @@ TEST_F(PrunedExport, ShortensAMaskThatIsDrawnInAFixedShape) {
       " scaled = Div(mask, p)"
       " dropped = Mul(h, scaled)"
       " y = MatMul(dropped, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   const onnx::ModelProto file = Export(In(), {});
   EXPECT_EQ(Shapes(file)["w1"], (std::vector<int64_t>{6, 4}));
 }
@@ -384,8 +384,7 @@ TEST_F(PrunedExport, NamesTheNodeThatRefusesAndTheLayerToExclude) {
       " z = MatMul(x, w2)"
       " s = Mul(g, z)"
       " y = MatMul(s, wo) }";
-  PruneCase c{"", body, {}, {}};
-  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  WriteModel(body);
   const auto imported = models::ImportOnnx(In(), {});
   ASSERT_TRUE(imported.ok()) << imported.status();
   const absl::Status status =
