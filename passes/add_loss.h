@@ -40,7 +40,7 @@ struct LossOptions {
   std::optional<std::string> prediction;
   double label_smoothing = 0;  // cross-entropy: PyTorch's; from 0 to 1
   // Cross-entropy: PyTorch's `weight`, one number of 0 or more for each class;
-  // empty: all 1. As PyTorch's `weight`.
+  // empty: all 1.
   std::vector<float> class_weights;
   double delta = 1;  // Huber: PyTorch's; above 0
   // Keep the model's outputs, in addition to the loss.

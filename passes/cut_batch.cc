@@ -232,12 +232,13 @@ class BatchCutter {
   absl::StatusOr<ValueId> PartOfComputed(const Node& node, ValueId id,
                                          int64_t axis) {
     std::vector<const TensorType*> types;
-    for (ValueId id : node.inputs) {
-      types.push_back(id == kNoValue ? nullptr : &whole_[Index(id)]);
+    for (ValueId input : node.inputs) {
+      types.push_back(input == kNoValue ? nullptr : &whole_[Index(input)]);
     }
     std::vector<TensorType> outputs;
-    for (ValueId output : node.outputs)
+    for (ValueId output : node.outputs) {
       outputs.push_back(whole_[Index(output)]);
+    }
     const auto at = static_cast<size_t>(
         std::find(node.outputs.begin(), node.outputs.end(), id) -
         node.outputs.begin());

@@ -32,10 +32,6 @@ class Adapters : public onnx::version_conversion::DefaultVersionConverter {
   }
 };
 
-}  // namespace
-
-namespace {
-
 void CollectOperators(const onnx::GraphProto& graph,
                       std::set<std::string>* ops) {
   for (const auto& node : graph.node()) {

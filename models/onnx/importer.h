@@ -84,9 +84,9 @@ class Importer {
   void Alias(const onnx::NodeProto& node, int output, int input);
   // Binds a name, which nothing has bound yet.
   void Bind(const std::string& name, Binding binding);
-  // Imports the nodes of a subgraph, which may read what stands around it, and
-  // returns what its outputs are bound to. Errors: of its nodes,
-  // ResourceExhausted for too many or too deep ones.
+  // Imports the nodes of a subgraph and returns the bindings of its outputs.
+  // The nodes may read names of the graphs that contain it. Errors: of its
+  // nodes, ResourceExhausted for too many or too deep ones.
   absl::StatusOr<std::vector<Binding>> VisitBody(const onnx::GraphProto& body,
                                                  std::vector<Binding> inputs);
   // Records the node as unsupported. Nodes that depend on it are skipped, and

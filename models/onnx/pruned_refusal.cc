@@ -94,8 +94,8 @@ class Layers {
     };
     for (size_t at = 0; at < next.size(); ++at) {
       for (ValueId input : NodeAt(next[at]).inputs) {
-        if (input != kNoValue && Changed(input))
-          visit(index_.producer[Index(input)]);
+        if (input == kNoValue || !Changed(input)) continue;
+        visit(index_.producer[Index(input)]);
       }
       for (ValueId output : NodeAt(next[at]).outputs) {
         if (!forward || output == kNoValue || !Changed(output)) continue;

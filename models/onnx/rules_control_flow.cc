@@ -162,7 +162,7 @@ class LoopUnroller {
     return absl::OkStatus();
   }
 
-  // What the steps made, one behind the other along a new first axis.
+  // Concatenates the outputs of all steps along a new first axis.
   absl::Status Stack(std::vector<Binding> parts, int output) {
     onnx::GraphProto stack;
     onnx::NodeProto* axes = stack.add_node();

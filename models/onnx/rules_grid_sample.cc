@@ -44,8 +44,9 @@ class GridSampler {
     }
     // [N, sizes..., C], so that a position picks all channels.
     Ints last = {0};
-    for (size_t i = 0; i < axes; ++i)
+    for (size_t i = 0; i < axes; ++i) {
       last.push_back(static_cast<int64_t>(i) + 2);
+    }
     last.push_back(1);
     int64_t pixels = images_;
     for (int64_t size : sizes_) pixels *= size;
