@@ -41,7 +41,7 @@ The older exporter leaves no trace of `detach()` in a file, so *capsules* and
 that is added, and whose name does not say so, is not trained (*tabular_transformer*); a warning
 lists it. Spectral norm changes its vectors in the forward pass, which no exporter writes, so
 *spectral_critic* keeps the first ones. The newer exporter drops the label smoothing of
-*uncertain_tasks*, of which a warning tells.
+*uncertain_tasks*, and a warning says so.
 
 Each row is the last result of its export, and not all are of one build or of one change of the
 script: about half of the rows had two or three draws of rounding instead of eleven.
