@@ -11,6 +11,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/end_to_end/run_command.h"
+#include "tests/tools/support/environment.h"
 
 namespace loadline {
 namespace {
@@ -125,6 +126,37 @@ TEST(BadInput, FullDiskLeavesNothingHalfWritten) {
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.err, HasSubstr(folder));
   EXPECT_TRUE(fs::is_empty(folder));
+}
+
+// A machine that is measured while its disk is full, or that can be measured
+// better than before, trains without copies.
+TEST(BadInput, NoRoomToMeasureTheHostStoreStopsNoRun) {
+  const std::string folder = TestFolder("no_room_for_the_store");
+  const tools::ScopedEnvironment cache("LOADLINE_CACHE", folder.c_str());
+  CommandOptions options;
+  options.file_bytes_limit = 250'000;  // the store is measured with 134 MB
+  for (const char* mark : {"no host store", "little memory"}) {
+    const CommandResult result =
+        RunLoadline(RunMlp({"-o", folder + "/out.onnx"}), options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("no plan will copy to the disk: "));
+    EXPECT_TRUE(fs::exists(folder + "/out.onnx"));
+    const std::string kept = folder + "/machine-cpu.json.provisional";
+    EXPECT_EQ(Slurp(kept), "no host store\n");
+    Spill(kept, std::string(mark) + "\n");
+  }
+  const std::string kept = folder + "/machine-cpu.json.provisional";
+  Spill(kept, "no host store\n");
+  for (const char* budget : {"99%", ""}) {  // within the budget, and in full
+    std::vector<std::string> args = RunMlp({"-o", folder + "/out.onnx"});
+    if (*budget != 0) args.insert(args.end(), {"--budget", budget});
+    const CommandResult result = RunLoadline(args);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("measuring anew"));
+    if (*budget == 0) continue;
+    EXPECT_EQ(Slurp(kept), "little memory\n");
+  }
+  EXPECT_FALSE(fs::exists(kept));
 }
 
 // What cannot be written costs nothing else.

@@ -15,6 +15,7 @@
 #include "executor/cuda/make_device.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
 
 namespace loadline::tools {
 namespace {
@@ -66,6 +67,40 @@ executor::DoctorOptions DoctorOptionsFor(const std::string& device) {
   return options;
 }
 
+// Leaves no copy that a plan could use.
+void OfferNoCopies(planner::Machine& machine) {
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 0;
+  machine.host_bytes = 0;
+}
+
+// With a host store in memory, whose copies no plan uses: for a run that may
+// need none.
+absl::StatusOr<planner::Machine> MeasureWithoutStore(
+    executor::DoctorOptions options) {
+  options.make_store = executor::MakeMemoryStore;
+  options.host_bytes = 0;
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                            executor::MeasureMachine(options));
+  OfferNoCopies(machine);
+  return machine;
+}
+
+absl::StatusOr<planner::Machine> MeasureCpu(const std::string& device,
+                                            int64_t most_bytes) {
+  executor::DoctorOptions options = DoctorOptionsFor(device);
+  options.buffer_bytes = executor::BufferBytesWithin(most_bytes);
+  const bool on_disk = device == kCpu && !HostStoreFolder().empty();
+  if (device == kCpu && !on_disk) return MeasureWithoutStore(options);
+  auto machine = executor::MeasureMachine(options);
+  if (!machine.ok() && on_disk) {
+    spdlog::warn("no plan will copy to the disk: {}",
+                 std::string(machine.status().message()));
+    machine = MeasureWithoutStore(options);
+    if (machine.ok()) machine->provisional = kNoHostStore;
+  }
+  return machine;
+}
+
 }  // namespace
 
 std::string HostStoreFolder() {
@@ -106,14 +141,10 @@ bool CanMeasureFully(int64_t most_bytes) {
 absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
     const std::string& device, int64_t most_bytes) {
   if (device != kCuda) {
-    executor::DoctorOptions options = DoctorOptionsFor(device);
-    options.buffer_bytes = executor::BufferBytesWithin(most_bytes);
     LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
-                              executor::MeasureMachine(options));
-    if (!CanMeasureFully(most_bytes)) machine.provisional = "little memory";
-    if (device == kCpu && HostStoreFolder().empty()) {
-      machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 0;
-      machine.host_bytes = 0;
+                              MeasureCpu(device, most_bytes));
+    if (machine.provisional.empty() && !CanMeasureFully(most_bytes)) {
+      machine.provisional = "little memory";
     }
     return executor::MeasuredMachine{std::move(machine), {}};
   }

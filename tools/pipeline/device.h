@@ -31,10 +31,14 @@ std::string HostStoreFolder();
 absl::StatusOr<std::unique_ptr<executor::Device>> MakeDevice(
     const std::string& device, const std::string& host_store = "");
 
+// Machine::provisional of a profile that was measured while the disk was full.
+inline constexpr char kNoHostStore[] = "no host store";
+
 // Measures the device's whole profile; takes some seconds. The CPU's has no
 // copies without a HostStoreFolder(). On the CPU, measuring takes at most
 // `most_bytes` of memory (but 17 MiB in any case); a profile measured in fewer
-// bytes than wanted is provisional.
+// bytes than wanted is provisional, and so is one whose HostStoreFolder() had
+// no room, which has no copies either.
 absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
     const std::string& device,
     int64_t most_bytes = std::numeric_limits<int64_t>::max());

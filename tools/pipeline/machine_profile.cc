@@ -293,7 +293,10 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
     if (machine.ok()) {
       if (machine->provisional.empty()) return machine;
       LOADLINE_RETURN_IF_ERROR(read_limit());
-      if (!CanMeasureFully(most_bytes)) return machine;
+      if (!CanMeasureFully(most_bytes) &&
+          machine->provisional != kNoHostStore) {
+        return machine;
+      }
       spdlog::info("measuring anew: {} was measured with {}", own,
                    machine->provisional);
       ops = std::move(machine->ops);
@@ -393,7 +396,9 @@ absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
                        &step.keep_everything,
                        {.least_ns = least_ns, .stop = stop}, *made));
   for (const auto& [key, ns] : times) machine.ops[key] = ns;
-  LOADLINE_RETURN_IF_ERROR(MeasureCopiesOf(device, machine));
+  if (machine.CanCopy()) {
+    LOADLINE_RETURN_IF_ERROR(MeasureCopiesOf(device, machine));
+  }
   return machine;
 }
 
