@@ -143,9 +143,13 @@ class Solver {
     }
     int64_t smallest_bytes = kept_->arena_bytes;
     if (!best_ && !outside_.Interrupted()) {
-      smallest_bytes = impossible || !options_.allow_smallest_start
-                           ? SmallestMetBytes()
-                           : SolveFromSmallest(bisection, improved);
+      if (impossible) {
+        smallest_bytes = SmallestMetBytes();
+      } else if (options_.allow_smallest_start) {
+        smallest_bytes = SolveFromSmallest(bisection, improved);
+      } else {
+        smallest_bytes = bisection.smallest().arena_bytes;
+      }
     }
     if (best_) {
       WorkBudget work = outside_;

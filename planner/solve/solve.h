@@ -43,7 +43,8 @@ struct SolveOptions {
   bool allow_retries = true;  // false: only the effort's first search
   // Where the first search finds nothing within the budget, a plan is made from
   // the smallest one; it may copy nearly everything. False: the effort's
-  // retries search harder instead.
+  // retries search harder instead, and an error's "smallest budget met" is that
+  // of the search.
   bool allow_smallest_start = true;
   // Candidate edits that the first search may price, instead of the effort's.
   std::optional<int64_t> work_limit;

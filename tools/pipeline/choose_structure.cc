@@ -24,9 +24,6 @@
 namespace loadline::tools {
 namespace {
 
-// Steps of so few nodes are searched in full wherever no bound excludes them,
-// if all structures have so few.
-constexpr size_t kSmallNodes = 400;
 // Full searches at most, and the largest estimate that is worth one, in times
 // of the best plan: where the plain step has so few nodes, and where it has
 // more.
@@ -81,29 +78,38 @@ class Chooser {
   }
 
   absl::Status FindFastest() {
+    LOADLINE_RETURN_IF_ERROR(candidates_.List());
     Candidate& plain = candidates_.plain();
-    LOADLINE_RETURN_IF_ERROR(TryShortly(plain));
+    LOADLINE_RETURN_IF_ERROR(IsSearchedFirst(plain) ? SearchPlain()
+                                                    : TryShortly(plain));
     const bool found = plain.HasPlan();
     LOADLINE_RETURN_IF_ERROR(candidates_.PoseUpTo(
-        IsLarge(plain) && found
+        plain.IsLarge() && found
             ? static_cast<double>(plain.found_ns) * kFarSlower
             : std::numeric_limits<double>::infinity()));
     if (AllAreSmall()) return SearchAll();
     LOADLINE_RETURN_IF_ERROR(
         candidates_.LearnOverheads(found ? &plain.step.plan : nullptr));
-    return SearchByEstimate(IsLarge(plain) ? kLargeStep : kSmallStep);
+    return SearchByEstimate(plain.IsLarge() ? kLargeStep : kSmallStep);
   }
 
-  static bool IsLarge(const Candidate& candidate) {
-    return candidate.step.problem.nodes.size() > kSmallNodes;
+  // A full search of a large step takes about as long as a short one that finds
+  // no plan easily, and its plan excludes more structures before they are
+  // posed. With a time limit something must be left for the others.
+  static bool IsSearchedFirst(const Candidate& plain) {
+    return plain.IsLarge() && plain.flags.plan.time_limit.empty();
   }
 
   // Full searches of the structures with the best estimates. Where a plan may
   // be hard to find, a short search comes first; where none is found,
   // structures to which the budget grants more of their bytes follow.
   absl::Status SearchByEstimate(const Effort& effort) {
-    LOADLINE_RETURN_IF_ERROR(SearchPlain());
-    int searches = candidates_.plain().searched ? 1 : 0;
+    Candidate& plain = candidates_.plain();
+    if (plain.HasPlan() && !plain.searched) {
+      LOADLINE_RETURN_IF_ERROR(SearchPlain());
+      candidates_.LearnOverhead(plain.step.plan);
+    }
+    int searches = plain.searched ? 1 : 0;
     double least_share = 0;
     Candidate* roomiest = nullptr;
     for (Candidate* next = Next(least_share, effort.worth);
@@ -129,15 +135,14 @@ class Chooser {
                                                    : SearchFully(*roomiest);
   }
 
-  // In full if it has a plan. No other choice is then slower than the plain
-  // step, and the estimates of the others rest on a good plan.
+  // In full unless a bound excludes it. No other choice is then slower than the
+  // plain step, and the estimates of the others rest on a good plan.
   absl::Status SearchPlain() {
     Candidate& plain = candidates_.plain();
-    if (plain.excluded || !plain.HasPlan()) return absl::OkStatus();
+    if (!plain.tried) LOADLINE_RETURN_IF_ERROR(Prepare(plain));
+    if (plain.excluded) return absl::OkStatus();
     plain.searched = true;
-    LOADLINE_RETURN_IF_ERROR(SearchFully(plain));
-    candidates_.LearnOverhead(plain.step.plan);
-    return absl::OkStatus();
+    return SearchFully(plain);
   }
 
   // What to search next: the best estimate that may beat the best plan.
@@ -179,11 +184,9 @@ class Chooser {
     const PlanFlags& flags = candidates_.plain().flags.plan;
     return !flags.calibrate && flags.time_limit.empty() &&
            candidates_.Rest().empty() &&
-           std::all_of(candidates_.all().begin(), candidates_.all().end(),
-                       [](const Candidate& candidate) {
-                         return candidate.step.problem.nodes.size() <=
-                                kSmallNodes;
-                       });
+           std::all_of(
+               candidates_.all().begin(), candidates_.all().end(),
+               [](const Candidate& candidate) { return !candidate.IsLarge(); });
   }
 
   // The step time that was found, or a guess of what a full search finds.
@@ -245,10 +248,18 @@ class Chooser {
                     candidate.step.keep_everything, cancel_);
   }
 
+  // Of little work. Beside a plan, one that copies nearly everything is not
+  // worth constructing: in large steps that takes minutes.
   absl::StatusOr<planner::Plan> SearchShortly(
       const Candidate& candidate) const {
-    return SolveFor(candidate.step.problem,
-                    candidates_.ForShortSearch(candidate),
+    const StepFlags flags = candidates_.ForShortSearch(candidate);
+    LOADLINE_ASSIGN_OR_RETURN(PlanRequest request,
+                              ReadPlanRequest(flags.plan, flags.purpose));
+    if (best_ != nullptr && candidate.IsLarge()) {
+      request.options.allow_smallest_start = false;
+      request.options.allow_retries = false;
+    }
+    return SolveFor(candidate.step.problem, request,
                     candidate.step.keep_everything, cancel_);
   }
 

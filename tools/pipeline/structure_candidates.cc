@@ -108,7 +108,7 @@ std::vector<Structure> StructureCandidates::Rest() const {
 }
 
 absl::Status StructureCandidates::CompareRates() {
-  if (!flags_.plan.calibrate || possible_.size() <= 1) return absl::OkStatus();
+  if (!flags_.plan.calibrate || possible_.empty()) return absl::OkStatus();
   StepFlags flags = plain().flags;
   flags.plan.calibrate = false;
   LOADLINE_ASSIGN_OR_RETURN(const Candidate by_rates,
@@ -125,16 +125,19 @@ double StructureCandidates::ScaledComputeNs(const Candidate& candidate) const {
          (candidate.measured ? 1 : rates_scale_);
 }
 
+absl::Status StructureCandidates::List() {
+  if (listed_) return absl::OkStatus();
+  listed_ = true;
+  LOADLINE_ASSIGN_OR_RETURN(possible_,
+                            PossibleStructures(*model_, flags_, plain().step));
+  std::erase(possible_, plain().structure);
+  return CompareRates();
+}
+
 absl::Status StructureCandidates::PoseUpTo(double limit_ns) {
-  if (!listed_) {
-    listed_ = true;
-    LOADLINE_ASSIGN_OR_RETURN(
-        possible_, PossibleStructures(*model_, flags_, plain().step));
-    LOADLINE_RETURN_IF_ERROR(CompareRates());
-  }
+  LOADLINE_RETURN_IF_ERROR(List());
   while (next_ < possible_.size()) {
     const Structure& structure = possible_[next_++];
-    if (structure == plain().structure) continue;
     LOADLINE_RETURN_IF_ERROR(PoseNext(structure));
     const Candidate& last = all_.back();
     if (structure.splits == plain().structure.splits &&
@@ -199,6 +202,8 @@ absl::StatusOr<bool> StructureCandidates::LearnOverheadAt(double share) {
       plain.floor_bytes + static_cast<int64_t>(share * savable);
   // A plan that only copies would say nothing about other structures.
   request.options.allow_smallest_start = false;
+  // Harder searches of large steps take as long as the choice may.
+  request.options.allow_retries = !plain.IsLarge();
   const auto plan = SolveFor(plain.step.problem, request,
                              plain.step.keep_everything, cancel_);
   if (ExitCodeFor(plan.status()) == kCannotFit ||

@@ -26,6 +26,10 @@ namespace loadline::tools {
 
 inline constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
+// Steps of at most so many nodes are searched in full wherever no bound
+// excludes them, if all structures have so few.
+inline constexpr size_t kSmallNodes = 400;
+
 struct Candidate {
   Structure structure;
   StepFlags flags;  // that make it, with the budget in bytes
@@ -39,6 +43,7 @@ struct Candidate {
   bool searched = false;  // in full, or given up
   std::string outcome;
 
+  bool IsLarge() const { return step.problem.nodes.size() > kSmallNodes; }
   bool HasPlan() const { return found_ns != kNoTime; }
   int64_t KeepBytes() const { return step.keep_everything.budget_bytes; }
 };
@@ -52,6 +57,9 @@ class StructureCandidates {
       const models::Graph& model, const StepFlags& flags,
       executor::Device& device, const std::atomic<bool>* cancel,
       const BeforeMeasuring& check);
+
+  // Finds out which structures there are, once; Rest() is empty before.
+  absl::Status List();
 
   // Those that are posed. References stay valid.
   std::deque<Candidate>& all() { return all_; }
@@ -137,7 +145,7 @@ class StructureCandidates {
   double rates_scale_ = 1;
   std::deque<Candidate> all_;
   bool listed_ = false;
-  std::vector<Structure> possible_;  // once listed
+  std::vector<Structure> possible_;  // beside the plain step, once listed
   size_t next_ = 0;                  // of `possible_`
 };
 
