@@ -259,15 +259,22 @@ class Direction {
     return e_.Emit("Add", {input_bias_, hidden_bias_});
   }
 
+  // Function i of the direction, of a gate's input, which `clip` bounds. It
+  // does not bound the cell state: ONNX says "the input of activations", and
+  // ONNX Runtime clips gates only.
+  ValueId Gate(int i, ValueId x) {
+    if (layer_.clip > 0) {
+      x = e_.Emit("Clip", {x}, {{"min", -layer_.clip}, {"max", layer_.clip}});
+    }
+    return Activate(i, x);
+  }
+
   ValueId Activate(int i, ValueId x) {
     const size_t per_direction =
         layer_.activations.size() / static_cast<size_t>(layer_.directions);
     const Activation& f =
         layer_.activations[static_cast<size_t>(index_) * per_direction +
                            static_cast<size_t>(i)];
-    if (layer_.clip > 0) {
-      x = e_.Emit("Clip", {x}, {{"min", -layer_.clip}, {"max", layer_.clip}});
-    }
     const Attributes alpha = {{"alpha", f.alpha}};
     const auto scaled = [&](ValueId y, double by) {
       return by == 1 ? y : e_.Emit("Mul", {y, e_.Number(by)});
@@ -295,7 +302,7 @@ class Direction {
   State Step(ValueId x, const State& state) {
     if (node_.op_type() == "LSTM") return LstmStep(x, state);
     if (node_.op_type() == "GRU") return GruStep(x, state);
-    return {Activate(0, Product(state.h, r_, x)), kNoValue};
+    return {Gate(0, Product(state.h, r_, x)), kNoValue};
   }
 
   ValueId Peep(ValueId gate, size_t which, ValueId c) {
@@ -307,15 +314,15 @@ class Direction {
   State LstmStep(ValueId x, const State& state) {
     const int64_t h = layer_.hidden;
     const auto gates = Split(Product(state.h, r_, x), 1, {h, h, h, h});
-    const ValueId input = Activate(0, Peep(gates[0], 0, state.c));
+    const ValueId input = Gate(0, Peep(gates[0], 0, state.c));
     const ValueId forget = IntAttribute(node_, "input_forget", 0) != 0
                                ? e_.Emit("Sub", {e_.Number(1), input})
-                               : Activate(0, Peep(gates[2], 2, state.c));
-    const ValueId cell = Activate(1, gates[3]);
+                               : Gate(0, Peep(gates[2], 2, state.c));
+    const ValueId cell = Gate(1, gates[3]);
     State next;
     next.c = e_.Emit("Add", {e_.Emit("Mul", {forget, state.c}),
                              e_.Emit("Mul", {input, cell})});
-    const ValueId output = Activate(0, Peep(gates[1], 1, next.c));
+    const ValueId output = Gate(0, Peep(gates[1], 1, next.c));
     next.h = e_.Emit("Mul", {output, Activate(2, next.c)});
     return next;
   }
@@ -333,7 +340,7 @@ class Direction {
     } else {
       gates = Product(state.h, r_gates_, of_x[0]);
     }
-    const auto parts = Split(Activate(0, gates), 1, {h, h});
+    const auto parts = Split(Gate(0, gates), 1, {h, h});
     const ValueId update = parts[0], reset = parts[1];
     ValueId fresh;
     if (linear_before_reset_) {
@@ -341,7 +348,7 @@ class Direction {
     } else {
       fresh = Product(e_.Emit("Mul", {reset, state.h}), r_new_, of_x[1]);
     }
-    fresh = Activate(1, fresh);
+    fresh = Gate(1, fresh);
     // (1 - update) fresh + update h, as PyTorch computes it.
     const ValueId moved =
         e_.Emit("Mul", {update, e_.Emit("Sub", {state.h, fresh})});

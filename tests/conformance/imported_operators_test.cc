@@ -145,6 +145,19 @@ const std::vector<Case>& Cases() {
        "g (float[1,4,2] x, float[4,1,2] w) => (float[a,b,c] y) {"
        " y = ConvTranspose<group=2>(x, w) }",
        {10, 28, 20, 74, 172, 100}},
+      // Values of ONNX Runtime: onnx.reference ignores `clip`. The state of the
+      // cell is beyond it.
+      {"LstmClipsTheGatesAndNotTheCell",
+       "g (float[2,1,2] x) => (float[a,b,c,d] y) <float[1,8,2] w ="
+       " {0.5,-0.4,0.3,0.2,-0.6,0.1,0.7,-0.3,0.4,0.6,-0.5,0.2,0.9,0.8,0.3,-0.7}"
+       ","
+       " float[1,8,2] r ="
+       " {0.1,0.2,-0.3,0.4,0.5,-0.6,0.2,0.1,-0.4,0.3,0.6,0.5,-0.2,0.7,0.4,-0.1}"
+       ","
+       " float[1,1,2] h = {0.5,-0.25}, float[1,1,2] c = {2.0,-3.0},"
+       " float[1,6] p = {0.3,-0.2,0.1,0.4,-0.5,0.2}> {"
+       " y, n, z = LSTM<hidden_size=2, clip=0.5>(x, w, r, , , h, c, p) }",
+       {0.47719905f, -0.35850376f, 0.30921862f, -0.42150766f}},
       {"ModOfReals",
        "g (float[2,3] x) => (float[a,b] y) <float[3] b = {1.5, -2.0, 0.75}> {"
        " c = Constant<value_float=3.6>() a = Sub(x, c) y = Mod(a, b) }",
