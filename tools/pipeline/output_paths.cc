@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/import.h"
 #include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
 #include "tools/cli/device_names.h"
 #include "tools/cli/reproduce.h"
 #include "tools/pipeline/machine_profile.h"
@@ -126,6 +127,17 @@ absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
     }
   }
   return absl::OkStatus();
+}
+
+void LogWritten(const std::vector<NamedPath>& outputs) {
+  for (const NamedPath& output : outputs) {
+    std::error_code ignored;
+    if (output.path == kStandardOutput || output.may_be_folder ||
+        !std::filesystem::is_regular_file(output.path, ignored)) {
+      continue;
+    }
+    spdlog::info("wrote {}", output.path);
+  }
 }
 
 }  // namespace loadline::tools

@@ -34,6 +34,9 @@ std::vector<NamedPath> InputPaths(const StepFlags& flags);
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
                               const std::vector<NamedPath>& outputs);
 
+// Logs which of these files were written. Call after the command succeeded.
+void LogWritten(const std::vector<NamedPath>& outputs);
+
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TOOLS_PIPELINE_OUTPUT_PATHS_H_

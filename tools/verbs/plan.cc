@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
@@ -91,10 +92,10 @@ absl::Status RunPlan(const PlanVerbFlags& flags) {
   if (flags.steps > 0) {
     return absl::InvalidArgumentError("--steps: needs --recipe FILE");
   }
-  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
-      InputPaths(flags.step), {{"--problem", flags.problem_out},
-                               {"-o", flags.out},
-                               {"--json", flags.json ? "-" : ""}}));
+  const std::vector<NamedPath> outputs = {{"--problem", flags.problem_out},
+                                          {"-o", flags.out},
+                                          {"--json", flags.json ? "-" : ""}};
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(InputPaths(flags.step), outputs));
   const std::atomic<bool>* cancel = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
                             PlanOrReadStep(flags.step, cancel));
@@ -118,6 +119,7 @@ absl::Status RunPlan(const PlanVerbFlags& flags) {
           StructureText(step), is_file ? "" : PlanNote(step, flags.step),
           ReproduceWith());
   }
+  LogWritten(outputs);
   return absl::OkStatus();
 }
 

@@ -73,15 +73,18 @@ absl::StatusOr<PlannedStep> PlanModel(const StepFlags& flags,
   return PlanTrainingStep(flags, *device, cancel);
 }
 
+std::vector<NamedPath> OutputsOf(const ReportVerbFlags& flags) {
+  return {{"--html", flags.html},
+          {"--trace", flags.trace},
+          {"--markdown", flags.markdown},
+          {"--csv", flags.csv},
+          {"--json", flags.json ? "-" : ""}};
+}
+
 absl::Status CheckFlags(const ReportVerbFlags& flags, bool is_file) {
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--problem", flags.problem_in});
-  LOADLINE_RETURN_IF_ERROR(
-      CheckOutputPaths(inputs, {{"--html", flags.html},
-                                {"--trace", flags.trace},
-                                {"--markdown", flags.markdown},
-                                {"--csv", flags.csv},
-                                {"--json", flags.json ? "-" : ""}}));
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(inputs, OutputsOf(flags)));
   if (flags.steps > 0 && is_file) {
     return absl::InvalidArgumentError(
         "--steps: running needs the model, not a plan or a problem alone");
@@ -139,6 +142,7 @@ absl::Status RunReport(ReportVerbFlags flags) {
           StructureText(step), is_file ? "" : PlanNote(step, flags.step),
           ReproduceWith());
   }
+  LogWritten(OutputsOf(flags));
   return absl::OkStatus();
 }
 

@@ -35,6 +35,7 @@
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/lora.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
@@ -442,7 +443,9 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
   LOADLINE_RETURN_IF_ERROR(CheckPhaseBudgets(result.phases));
   LOADLINE_RETURN_IF_ERROR(result.train.unsaved);
   if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
-  return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
+  if (result.train.interrupted) return InterruptedError(flags);
+  LogWritten(WrittenFiles(flags));
+  return absl::OkStatus();
 }
 
 // The plan of --plan, which no search precedes, or one that is searched for.
@@ -527,7 +530,9 @@ absl::Status RunRun(const RunFlags& flags) {
   }
   LOADLINE_RETURN_IF_ERROR(written);
   if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
-  return result.interrupted ? InterruptedError(flags) : absl::OkStatus();
+  if (result.interrupted) return InterruptedError(flags);
+  LogWritten(WrittenFiles(flags));
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -90,6 +90,15 @@ absl::Status CheckRecipeFlags(const RunFlags& flags) {
 
 }  // namespace
 
+std::vector<NamedPath> WrittenFiles(const RunFlags& flags) {
+  return {{"-o", flags.out},
+          {"--checkpoint", flags.checkpoint},
+          {"--trace", flags.trace},
+          {"--metrics", flags.training.metrics},
+          {"--ema-output", flags.training.average},
+          {"--lora-output", flags.training.adapters}};
+}
+
 absl::Status CheckRunFlags(const RunFlags& flags) {
   if (flags.step.loss.data.empty()) {
     return NeedsData("run");
@@ -122,15 +131,9 @@ absl::Status CheckRunFlags(const RunFlags& flags) {
   AddDataPaths("--eval-data", flags.training.eval_data, &inputs);
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
-  const std::vector<NamedPath> outputs = {
-      {"-o", flags.out},
-      {"--checkpoint", flags.checkpoint},
-      {"--trace", flags.trace},
-      {"--best", flags.training.best},
-      {"--metrics", flags.training.metrics},
-      {"--ema-output", flags.training.average},
-      {"--lora-output", flags.training.adapters},
-      {"--host-store", flags.host_store, true}};
+  std::vector<NamedPath> outputs = WrittenFiles(flags);
+  outputs.push_back({"--best", flags.training.best});
+  outputs.push_back({"--host-store", flags.host_store, true});
   for (const NamedPath& output : outputs) {
     if (output.path != "-") continue;
     return absl::InvalidArgumentError(

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/training_flags.h"
 
@@ -39,6 +41,10 @@ struct RunFlags {
 
 // Of these, what StepFlags has is added by the functions of tools/cli/flags.h.
 void AddRunFlags(CLI::App* app, RunFlags* flags);
+
+// The files that a run which ends well writes. Without --best, which an
+// evaluation may never write, and --host-store, which nobody reads.
+std::vector<NamedPath> WrittenFiles(const RunFlags& flags);
 
 // Everything that is known to fail is checked before hours of training.
 absl::Status CheckRunFlags(const RunFlags& flags);

@@ -22,12 +22,28 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
 std::string ErrorOf(const std::vector<NamedPath>& inputs,
                     const std::vector<NamedPath>& outputs) {
   return std::string(CheckOutputPaths(inputs, outputs).message());
+}
+
+TEST(LogWritten, NamesTheFilesOfACommandAfterItsFigures) {
+  const std::string out = FreshFolder() + "/plan.json";
+  const std::string model = LOADLINE_SOURCE_DIR "/models/zoo/mlp.onnx";
+  const CommandOutput plan =
+      RunInProcess({"plan", model, "--machine", "l4", "-o", out});
+  EXPECT_EQ(plan.exit_code, 0);
+  EXPECT_THAT(plan.err, HasSubstr("wrote " + out + "\n"));
+  EXPECT_THAT(RunInProcess({"plan", model, "--machine", "l4", "-o", "-"}).err,
+              Not(HasSubstr("wrote")));
+  EXPECT_THAT(
+      RunInProcess({"plan", model, "--machine", "l4", "-o", out, "--quiet"})
+          .err,
+      Not(HasSubstr("wrote")));
 }
 
 TEST(CheckOutputPaths, AcceptsFilesThatDiffer) {
