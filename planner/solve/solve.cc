@@ -116,20 +116,22 @@ class Solver {
       return Finish(*kept_);
     }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
+    // No search finds what a bound rules out.
+    if (BoundPeak(model_).bytes > options_.budget_bytes) {
+      return InfeasibleError(problem_, Facts(SmallestMetBytes()));
+    }
     BudgetBisection bisection = MakeBisection(outside_);
     const auto improved = [this](const LaidOutSchedule& laid_out) {
       Improved(laid_out);
     };
     searched_ = bisection.searched();
-    // Time cannot find what a bound rules out.
-    const bool impossible = BoundPeak(model_).bytes > options_.budget_bytes;
-    if (options_.time_limit && !impossible) {
+    if (options_.time_limit) {
       const std::optional<LaidOutSchedule> start = Start();
       const bool fits = start && start->arena_bytes <= options_.budget_bytes;
       if (fits) Improved(*start);
       bisection.SearchUntilDeadline(options_.budget_bytes, improved,
                                     fits ? &*start : nullptr);
-    } else if (!options_.time_limit) {
+    } else {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
       const int retries = options_.allow_smallest_start ? 0 : policy_.retries;
@@ -143,13 +145,9 @@ class Solver {
     }
     int64_t smallest_bytes = kept_->arena_bytes;
     if (!best_ && !outside_.Interrupted()) {
-      if (impossible) {
-        smallest_bytes = SmallestMetBytes();
-      } else if (options_.allow_smallest_start) {
-        smallest_bytes = SolveFromSmallest(bisection, improved);
-      } else {
-        smallest_bytes = bisection.smallest().arena_bytes;
-      }
+      smallest_bytes = options_.allow_smallest_start
+                           ? SolveFromSmallest(bisection, improved)
+                           : bisection.smallest().arena_bytes;
     }
     if (best_) {
       WorkBudget work = outside_;
@@ -161,7 +159,7 @@ class Solver {
       }
       return Finish(*best_);
     }
-    if (!impossible && outside_.Interrupted()) {
+    if (outside_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));
