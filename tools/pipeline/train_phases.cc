@@ -1,5 +1,8 @@
 // One phase after the other: plan, load, train, read the state, free the
-// device, remove channels. Tested by tests/end_to_end/recipe_test.cc.
+// device, remove channels. A step is evaluated after its checkpoint is saved; a
+// run that goes on from that checkpoint therefore evaluates first. Tested by
+// tests/end_to_end/recipe_test.cc and
+// tests/tools/pipeline/train_phases_test.cc.
 #include "tools/pipeline/train_phases.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@
 #include "tools/pipeline/carry_state.h"
 #include "tools/pipeline/check_export.h"
 #include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/mask_update.h"
@@ -99,7 +103,10 @@ class PhasedTraining {
           model_,
           WithoutRemoved(std::move(model_), recipe_, phases, result_.removed));
     }
-    if (run_.begins) LOADLINE_RETURN_IF_ERROR(run_.begins());
+    if (run_.begins) {
+      LOADLINE_RETURN_IF_ERROR(
+          run_.begins(position_.step, EvaluatesFirst(phases[first])));
+    }
     const auto trains = [](const RecipePhase& phase) {
       return phase.first_step < phase.end_step;
     };
@@ -208,11 +215,12 @@ class PhasedTraining {
 
   // What the checkpoint's phases before its own removed.
   absl::Status ReadRemoved(const std::vector<RecipePhase>& phases) {
-    LOADLINE_ASSIGN_OR_RETURN(const Notes notes, executor::ReadCheckpointNotes(
-                                                     train_.checkpoint_path));
     LOADLINE_ASSIGN_OR_RETURN(
-        result_.removed,
-        RemovedInNotes(notes, recipe_sha256_, train_.checkpoint_path));
+        position_, executor::ReadCheckpointPosition(train_.checkpoint_path));
+    LOADLINE_ASSIGN_OR_RETURN(result_.removed,
+                              RemovedInNotes(position_.notes, recipe_sha256_,
+                                             train_.checkpoint_path));
+    evaluations_ = EvaluationHistory::FromNotes(position_.notes);
     const size_t least = phases[0].first_step < phases[0].end_step ? 0 : 1;
     if (result_.removed.size() < least ||
         result_.removed.size() >= phases.size()) {
@@ -328,16 +336,12 @@ class PhasedTraining {
     CountAsIn(result_.before, &record);
     record.carried_bytes = carried_bytes;
     record.number = number_;
-    int64_t done = phase.first_step;
-    if (train_.resume) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          const executor::RunPosition position,
-          executor::ReadCheckpointPosition(train_.checkpoint_path));
-      done = position.step;
-    }
+    int64_t done = train_.resume ? position_.step : phase.first_step;
     do {
       const int64_t first = done;
-      done = NextEvaluation(done, phase);
+      if (!train_.resume || !EvaluatesFirst(phase)) {
+        done = NextEvaluation(done, phase);
+      }
       LOADLINE_ASSIGN_OR_RETURN(
           executor::TrainResult part,
           TrainPart(phase, at_start, first, done, std::move(device)));
@@ -349,9 +353,17 @@ class PhasedTraining {
       Append(std::move(part));
       if (result_.train.interrupted) break;
       LOADLINE_RETURN_IF_ERROR(Evaluate(phase, number_, done));
-    } while (done < phase.end_step);
+    } while (done < phase.end_step && !result_.train.interrupted);
     result_.phases.push_back(std::move(record));
     return absl::OkStatus();
+  }
+
+  // A run that resumes in `phase` has trained its last step, but not evaluated
+  // it. The first step of a phase is the last of the one before.
+  bool EvaluatesFirst(const RecipePhase& phase) const {
+    const int64_t done = position_.step;
+    return !run_.eval_data.empty() && done > evaluations_.last_step &&
+           done > phase.first_step && NextEvaluation(done - 1, phase) == done;
   }
 
   // Where training pauses: at an evaluation or at the end of `phase`.
@@ -392,6 +404,7 @@ class PhasedTraining {
       options.schedule = RestartedAt(restart_step_, *options.schedule);
     }
     options.notes = NotesOfPhase(recipe_sha256_, result_.removed);
+    options.notes.merge(evaluations_.ToNotes());
     options.stop = stop_;
     options.between_steps = [&](int64_t done, executor::Program& running) {
       return UpdateMasksAt(done, phase, at_start, states, running);
@@ -412,6 +425,7 @@ class PhasedTraining {
   }
 
   // Within the bytes of the phase's plan, which are free meanwhile.
+  // Interrupted: then the step counts as not evaluated.
   absl::Status Evaluate(const RecipePhase& phase, int64_t number,
                         int64_t done) {
     if (run_.eval_data.empty()) return absl::OkStatus();
@@ -423,10 +437,15 @@ class PhasedTraining {
                          ReservedInBudget(problem, flags.plan.device == kCuda),
                      "B");
     PhaseEvaluation evaluation = {.step = done, .phase = number};
-    LOADLINE_ASSIGN_OR_RETURN(
-        evaluation.result,
-        EvaluatePhase(flags, recipe_, phases_, result_.removed, phase, state_,
-                      stop_));
+    absl::StatusOr<executor::Evaluation> result = EvaluatePhase(
+        flags, recipe_, phases_, result_.removed, phase, state_, stop_);
+    if (absl::IsCancelled(result.status())) {
+      result_.train.interrupted = true;
+      return absl::OkStatus();
+    }
+    LOADLINE_RETURN_IF_ERROR(result.status());
+    evaluation.result = *result;
+    evaluations_.Add(done, result->loss);
     if (run_.evaluated) run_.evaluated(evaluation);
     result_.evaluations.push_back(std::move(evaluation));
     return absl::OkStatus();
@@ -484,6 +503,8 @@ class PhasedTraining {
   Recipe recipe_;
   std::vector<RecipePhase> phases_;
   std::string recipe_sha256_;
+  executor::RunPosition position_;  // of the checkpoint that it resumes
+  EvaluationHistory evaluations_;
   int64_t number_ = 0;        // of the phase, counting those that train
   int64_t per_epoch_ = 1;     // steps
   bool trained_ = false;      // a part, in this call

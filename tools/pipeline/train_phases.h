@@ -41,9 +41,10 @@ struct PhasedRun {
   int64_t eval_every = 0;
   // Called after each evaluation. May be empty.
   std::function<void(const PhaseEvaluation&)> evaluated;
-  // Called when everything is checked, before the first step. An error ends the
-  // run. May be empty.
-  std::function<absl::Status()> begins;
+  // Called when everything is checked, before the first step, with the steps
+  // that are done; `evaluates_again`: the evaluations of the last of them are
+  // made in this call. An error ends the run. May be empty.
+  std::function<absl::Status(int64_t done, bool evaluates_again)> begins;
   // Everything but steps, notes and the hooks of phases.
   executor::TrainOptions train;
 };
@@ -73,9 +74,9 @@ struct PhasedResult {
 // first. At its end the device and its arena are freed before the next one's
 // are made; parameters, statistics and optimizer states wait in host memory,
 // without the indices that go. A resumed run has the same bits as one that
-// never stopped. Errors: those of planning and training; FailedPrecondition for
-// a checkpoint of another recipe; InvalidArgument for settings that a recipe
-// excludes.
+// never stopped, and begins with the evaluation that was interrupted. Errors:
+// those of planning and training; FailedPrecondition for a checkpoint of
+// another recipe; InvalidArgument for settings that a recipe excludes.
 absl::StatusOr<PhasedResult> TrainPhases(const PhasedRun& run,
                                          const std::atomic<bool>* stop);
 

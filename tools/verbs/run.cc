@@ -415,16 +415,11 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
                  if (show) line.Show(progress);
                  if (metrics != nullptr) metrics->Add(progress);
                }};
-  run.begins = [&]() -> absl::Status {
+  run.begins = [&](int64_t done, bool evaluates_again) -> absl::Status {
     if (flags.training.metrics.empty()) return absl::OkStatus();
-    executor::RunPosition position;
-    if (flags.resume) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          position, executor::ReadCheckpointPosition(flags.checkpoint));
-    }
     LOADLINE_ASSIGN_OR_RETURN(
-        metrics,
-        executor::MetricsFile::Open(flags.training.metrics, position.step));
+        metrics, executor::MetricsFile::Open(flags.training.metrics, done,
+                                             evaluates_again));
     return absl::OkStatus();
   };
   run.train.not_saved = WarnNotWritten;
