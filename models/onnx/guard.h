@@ -11,6 +11,17 @@
 
 namespace loadline::models::onnx_internal {
 
+// What an assertion of the onnx library says: without the path of its source.
+inline std::string WithoutPath(const std::string& message) {
+  const std::string before = "` failed: ";
+  const size_t assertion = message.find(": Assertion `");
+  const size_t failed = message.find(before);
+  if (assertion == std::string::npos || failed == std::string::npos) {
+    return message;
+  }
+  return message.substr(failed + before.size());
+}
+
 // Runs a step of the onnx library. InvalidArgument, which begins with `what`,
 // if it throws. Its exceptions derive from std::exception in several unrelated
 // ways, and their messages can be long.
@@ -21,7 +32,7 @@ absl::Status Guard(absl::string_view what, Step step) {
     step();
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    message = error.what();
+    message = WithoutPath(error.what());
   } catch (...) {
     message = "unknown failure";
   }

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -185,6 +186,19 @@ absl::StatusOr<Tensor> FromField(const onnx::TensorProto& proto,
   return MakeTensor(std::move(type), values.data());
 }
 
+// The fields that hold contents, and bytes in another file: a tensor has one.
+int ContentsOf(const onnx::TensorProto& proto) {
+  const bool held[] = {proto.data_location() == onnx::TensorProto::EXTERNAL,
+                       !proto.raw_data().empty(),
+                       proto.float_data_size() > 0,
+                       proto.double_data_size() > 0,
+                       proto.int32_data_size() > 0,
+                       proto.int64_data_size() > 0,
+                       proto.uint64_data_size() > 0,
+                       proto.string_data_size() > 0};
+  return static_cast<int>(std::count(std::begin(held), std::end(held), true));
+}
+
 absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto,
                                  TensorType type) {
   switch (type.dtype) {
@@ -329,6 +343,9 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
                      " bytes exceeds the limit on the model's size"));
   }
   *budget_bytes -= type->bytes();
+  if (ContentsOf(proto) > 1) {
+    return Bad(proto, "has its contents twice, in different fields");
+  }
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     return ReadExternal(proto, *std::move(type), folder);
   }

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/check_shapes.h"
 #include "models/onnx/convert_opset.h"
 #include "models/onnx/function_size.h"
 #include "models/onnx/guard.h"
@@ -25,7 +26,6 @@
 #include "models/onnx/written_dropout.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
-#include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
@@ -81,12 +81,23 @@ absl::Status CheckNodes(const onnx::GraphProto& graph, int most = kMaxNodes) {
       "iterations"));
 }
 
+absl::Status CheckOutputs(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const auto& output : graph.output()) {
+    if (names.insert(output.name()).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("two outputs are named '", output.name(), "'"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOutline(const onnx::ModelProto& proto) {
   if (!proto.has_graph() || proto.graph().output_size() == 0) {
     return absl::InvalidArgumentError(
         "not an ONNX model: it has no graph with outputs");
   }
   LOADLINE_RETURN_IF_ERROR(CheckNodes(proto.graph()));
+  LOADLINE_RETURN_IF_ERROR(CheckOutputs(proto.graph()));
   if (proto.graph().sparse_initializer_size() > 0) {
     return absl::InvalidArgumentError(
         "sparse initializers are not supported; export dense ones");
@@ -324,12 +335,15 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     SetOpset(kOpset, proto);
   } else if (opset != kOpset) {
     LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
+    // Conversions of broadcasts before opset 7 need them.
+    AddKnownShapes(proto);
     LOADLINE_RETURN_IF_ERROR(Guard(
         absl::StrCat("converting opset ", opset, " to ", kOpset,
                      " failed; export the model with opset 17 to 22"),
         [&] {
           *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
         }));
+    proto->mutable_graph()->clear_value_info();
   }
   // The body of a composite operator may have another one.
   for (int depth = 0; depth < kMostCompositeDepth; ++depth) {
@@ -394,12 +408,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   ForgetOutputShapes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));
   RestoreWrittenDropout(model->mutable_graph());
-  LOADLINE_RETURN_IF_ERROR(Guard("the model's shapes do not fit", [&] {
-    onnx::shape_inference::InferShapes(
-        *model, onnx::OpSchemaRegistry::Instance(),
-        onnx::ShapeInferenceOptions(/*check_type=*/true, /*strict_mode=*/1,
-                                    /*data_prop=*/false));
-  }));
+  LOADLINE_RETURN_IF_ERROR(CheckShapes(model));
   LOADLINE_RETURN_IF_ERROR(CheckNodes(model->graph()));
   return prepared;
 }

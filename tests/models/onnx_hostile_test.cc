@@ -11,6 +11,7 @@
 namespace loadline::models {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -80,6 +81,10 @@ TEST(HostileOnnx, RefusesWhatIsMadeTwiceOrNever) {
   onnx::ModelProto output = OneNode();
   output.mutable_graph()->mutable_output(0)->set_name("ghost");
   EXPECT_TRUE(absl::IsInvalidArgument(Import(output)));
+  onnx::ModelProto outputs = OneNode();
+  *outputs.mutable_graph()->add_output() = outputs.graph().output(0);
+  EXPECT_THAT(std::string(Import(outputs).message()),
+              HasSubstr("two outputs are named 'y'"));
   onnx::ModelProto initializers = OneNode();
   *initializers.mutable_graph()->add_initializer() =
       initializers.graph().initializer(0);
@@ -102,6 +107,49 @@ TEST(HostileOnnx, RefusesTensorsThatClaimMoreThanTheyHold) {
     rank.mutable_graph()->mutable_initializer(0)->add_dims(1);
   }
   EXPECT_THAT(std::string(Import(rank).message()), HasSubstr("too many axes"));
+}
+
+// Readers of ONNX differ in which field they take.
+TEST(HostileOnnx, RefusesTensorsThatHoldTheirContentsTwice) {
+  onnx::ModelProto model = OneNode();
+  auto* w = model.mutable_graph()->mutable_initializer(0);
+  const std::vector<float> zeros(6);
+  w->set_raw_data(zeros.data(), zeros.size() * sizeof(float));
+  if (w->float_data_size() == 0) {
+    for (float v : zeros) w->add_float_data(v);
+  }
+  EXPECT_THAT(std::string(Import(model).message()),
+              HasSubstr("tensor 'w': has its contents twice"));
+  w->clear_raw_data();
+  EXPECT_TRUE(Import(model).ok());
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  EXPECT_THAT(std::string(Import(model).message()),
+              HasSubstr("tensor 'w': has its contents twice"));
+}
+
+// The onnx library lists all nodes after it too, and without what they read.
+TEST(HostileOnnx, NamesTheFirstNodeWhoseShapesDoNotFit) {
+  for (const auto& [name, label] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", "node making 'b' (Mul)"}, {"[odd] ", "node 'odd' (Mul)"}}) {
+    const absl::Status status =
+        Import(ModelFromText("g (float[2,4] x) => (float[s] y)"
+                             " <float[2,3] w = {1,2,3,4,5,6}> { a = Relu(x) " +
+                             name +
+                             "b = Mul(a, w) c = Relu(b)"
+                             " y = ReduceSum<keepdims=0>(c) }"));
+    EXPECT_EQ(status.message(),
+              absl::StrCat("the model's shapes do not fit: ", label,
+                           ": Incompatible dimensions; it reads a f32[2,4], w "
+                           "f32[2,3]"));
+  }
+  EXPECT_THAT(
+      std::string(
+          Import(ModelFromText("g (float[2] x, int64[2] i) => (float[a] y) {"
+                               " [odd] y = Add(x, i) }"))
+              .message()),
+      AllOf(HasSubstr("node 'odd' (Add)"),
+            HasSubstr("it reads x f32[2], i i64[2]")));
 }
 
 TEST(HostileOnnx, RefusesAbsurdInputs) {
