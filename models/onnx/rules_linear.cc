@@ -1,6 +1,7 @@
 // Rules for matrix products and convolutions. Tested in
 // tests/models/onnx_rules_test.cc.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
+#include "models/onnx/supported.h"
 #include "models/onnx/window.h"
 #include "planner/base/status_macros.h"
 
@@ -132,7 +134,9 @@ absl::StatusOr<Ints> PadToShape(const onnx::NodeProto& node, const Ints& dims,
     if (wanted[i] < 1 ||
         wanted[i] - unpadded[i + 2] >= window->IntList("strides")[i]) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "no pads make ", wanted[i], " elements of ", unpadded[i + 2]));
+          "no pads make ", wanted[i], " elements of ", unpadded[i + 2],
+          ", nor does an output_padding below the stride ",
+          window->IntList("strides")[i]));
     }
     const int64_t half = total / 2;
     pads[i] = auto_pad == "SAME_UPPER" ? half : total - half;
@@ -161,8 +165,19 @@ absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
   Ints shape = {dims[0], channels};
   if (to_shape) {
     attributes.Set("pads", Ints(2 * (dims.size() - 2), 0));
+    LOADLINE_ASSIGN_OR_RETURN(const Ints unpadded,
+                              TransposedShape(node, dims, 1, attributes));
     LOADLINE_ASSIGN_OR_RETURN(const Ints spatial,
                               PadToShape(node, dims, auto_pad, &attributes));
+    if (FindAttribute(node, "output_shape") == nullptr &&
+        !std::equal(spatial.begin(), spatial.end(), unpadded.begin() + 2,
+                    std::less_equal<>())) {
+      importer.Warn(absl::StrCat(
+          NodeLabel(node),
+          ": its output is as long as its input times the "
+          "stride, as ONNX says of auto_pad; ONNX Runtime leaves out what no "
+          "kernel reaches, unless the node has output_shape"));
+    }
     shape.insert(shape.end(), spatial.begin(), spatial.end());
   } else {
     LOADLINE_ASSIGN_OR_RETURN(

@@ -1,11 +1,15 @@
 // Rules for pools and reductions. Tested in tests/models/onnx_rules_test.cc.
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
+#include "models/onnx/supported.h"
 #include "models/onnx/window.h"
 #include "planner/base/status_macros.h"
 
@@ -78,23 +82,41 @@ ValueId Pool(Emitter& e, const std::string& op, ValueId x,
   return e.Reshape(pooled, {d[0], d[1], e.dims(pooled)[2], p[2], p[3]});
 }
 
+// The window of a pool of the node. Warns where ONNX Runtime pads otherwise:
+// for auto_pad it takes a dilated kernel for as long as one that is not
+// dilated.
+absl::StatusOr<Attributes> PoolWindow(Importer& importer,
+                                      const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      Attributes window,
+      WindowAttributes(node, importer.Type(node, 0).dims, {}));
+  const std::string auto_pad = StringAttribute(node, "auto_pad", "NOTSET");
+  const Ints dilations = window.IntList("dilations");
+  if ((auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") &&
+      std::any_of(dilations.begin(), dilations.end(),
+                  [](int64_t d) { return d > 1; })) {
+    importer.Warn(absl::StrCat(
+        NodeLabel(node),
+        ": its output is its input divided by the stride, as "
+        "ONNX says of auto_pad; ONNX Runtime pads less where a pool has "
+        "dilations too. With pads instead of auto_pad both compute the same"));
+  }
+  return window;
+}
+
 absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
   if (importer.Wants(node, 1)) {
     importer.Unsupported(node, "whose indices are read");
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(
-      Attributes attributes,
-      WindowAttributes(node, importer.Type(node, 0).dims, {}));
+  LOADLINE_ASSIGN_OR_RETURN(Attributes attributes, PoolWindow(importer, node));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
   Emitter e(importer, node);
   return e.Define(0, Pool(e, "MaxPool", e.Input(0), attributes));
 }
 
 absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      Attributes attributes,
-      WindowAttributes(node, importer.Type(node, 0).dims, {}));
+  LOADLINE_ASSIGN_OR_RETURN(Attributes attributes, PoolWindow(importer, node));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
   attributes.Set("count_include_pad",
                  IntAttribute(node, "count_include_pad", 0));
@@ -133,9 +155,7 @@ absl::Status LpPool(Importer& importer, const onnx::NodeProto& node) {
     importer.Unsupported(node, "with ceil_mode");
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(
-      Attributes window,
-      WindowAttributes(node, importer.Type(node, 0).dims, {}));
+  LOADLINE_ASSIGN_OR_RETURN(Attributes window, PoolWindow(importer, node));
   window.Set("ceil_mode", int64_t{0});
   return EmitLpPool(importer, node, std::move(window));
 }

@@ -12,6 +12,7 @@
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/resample.h"
 #include "models/onnx/shape_math.h"
+#include "models/onnx/supported.h"
 #include "models/onnx/wide.h"
 #include "planner/base/status_macros.h"
 
@@ -48,11 +49,20 @@ struct NewSize {
 
 // With the attribute that asks for it, one ratio for all axes: the smallest or
 // the largest of theirs.
-absl::Status KeepAspectRatio(const onnx::NodeProto& node, const Ints& dims,
-                             const Ints& axes, std::vector<NewSize>* sizes) {
+absl::Status KeepAspectRatio(Importer& importer, const onnx::NodeProto& node,
+                             const Ints& dims, const Ints& axes,
+                             std::vector<NewSize>* sizes) {
   const std::string policy =
       StringAttribute(node, "keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch" || sizes->empty()) return absl::OkStatus();
+  const Ints written = IntsAttribute(node, "axes");
+  if (std::any_of(written.begin(), written.end(),
+                  [](int64_t axis) { return axis < 0; })) {
+    importer.Warn(
+        absl::StrCat(NodeLabel(node),
+                     ": ONNX Runtime does not resize negative axes with "
+                     "keep_aspect_ratio_policy; write its axes from 0"));
+  }
   if (policy != "not_larger" && policy != "not_smaller") {
     return absl::InvalidArgumentError(
         absl::StrCat("keep_aspect_ratio_policy is ", policy));
@@ -96,7 +106,8 @@ absl::StatusOr<std::vector<NewSize>> ReadSizes(Importer& importer,
       const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
       sizes.push_back({outs[i], static_cast<double>(outs[i]) / in});
     }
-    LOADLINE_RETURN_IF_ERROR(KeepAspectRatio(node, dims, axes, &sizes));
+    LOADLINE_RETURN_IF_ERROR(
+        KeepAspectRatio(importer, node, dims, axes, &sizes));
   }
   if (sizes.size() != axes.size()) {
     return absl::InvalidArgumentError("needs a scale or a size for every axis");

@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Graph Import(const std::string& body, const ImportOptions& options = {},
              int opset = 22) {
@@ -271,7 +272,8 @@ TEST(ImportRules, PadResizeAndConvTransposeNameWhatTheyCannot) {
       HasSubstr("node 't' (ConvTranspose): output_padding 1 is not below"));
   EXPECT_THAT(ErrorOf(x + weight +
                       "{ [t] y = ConvTranspose<output_shape=[9,4]>(x, w) }"),
-              HasSubstr("no pads make 9 elements of 4"));
+              HasSubstr("no pads make 9 elements of 4, nor does an "
+                        "output_padding below the stride 1"));
 }
 
 TEST(ImportRules, PadsOfNothingDisappear) {
@@ -298,6 +300,54 @@ TEST(ImportRules, AutoPadIsResolved) {
   EXPECT_THAT(conv.IntList("pads"), ElementsAre(1, 1, 0, 1));
   EXPECT_THAT(conv.IntList("kernel_shape"), ElementsAre(2, 3));
   EXPECT_EQ(OutputType(lower), "f32[1,1,3,3]");
+}
+
+// Where ONNX Runtime does not do what ONNX says, a trained model would compute
+// something else there.
+TEST(ImportRules, WarnsWhereOnnxRuntimeMakesOtherShapes) {
+  const std::string x =
+      "g (float[1,1,7,8] x) => (float[a,b,c,d] y)"
+      " <float[1,1,2,2] w = {1,2,3,4}, int64[2] s = {9,9}> ";
+  for (const auto& [node, type, warning] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"MaxPool<kernel_shape=[2,3], strides=[2,2], dilations=[2,2],"
+            " auto_pad=\"SAME_LOWER\">(x)",
+            "f32[1,1,4,4]", "node 'n' (MaxPool): its output is its input"},
+           {"AveragePool<kernel_shape=[2,3], strides=[2,2], dilations=[1,2],"
+            " auto_pad=\"SAME_UPPER\">(x)",
+            "f32[1,1,4,4]", "node 'n' (AveragePool): its output is its input"},
+           {"ConvTranspose<strides=[2,3], auto_pad=\"SAME_LOWER\">(x, w)",
+            "f32[1,1,14,24]",
+            "node 'n' (ConvTranspose): its output is as long"},
+           {"Resize<mode=\"linear\", axes=[-1,2],"
+            " keep_aspect_ratio_policy=\"not_larger\">(x,,,s)",
+            "f32[1,1,8,9]", "node 'n' (Resize): ONNX Runtime does not resize"},
+           {"Resize<mode=\"linear\", axes=[-1,2]>(x,,,s)", "f32[1,1,9,9]", ""},
+           {"ConvTranspose<strides=[2,2], auto_pad=\"SAME_LOWER\">(x, w)",
+            "f32[1,1,14,16]", ""},
+           {"MaxPool<kernel_shape=[2,3], dilations=[2,2]>(x)", "f32[1,1,5,4]",
+            ""}}) {
+    const auto imported = ImportText(x + "{ [n] y = " + node + " }");
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(OutputType(imported->graph), type) << node;
+    std::string warnings;
+    for (const std::string& text : imported->warnings) warnings += text;
+    if (warning.empty()) {
+      EXPECT_THAT(warnings, Not(HasSubstr("ONNX Runtime"))) << node;
+    } else {
+      EXPECT_THAT(warnings, HasSubstr(warning)) << node;
+    }
+  }
+}
+
+// The onnx library's converter needs the shapes of what nodes make.
+TEST(ImportRules, BroadcastsBeforeOpset7AreConvertedWithoutDeclaredShapes) {
+  const Graph g = Import(
+      "g (float[3,4] x) => (float[a,b] y) <float[4] w = {1,2,3,4}> {"
+      " a = Clip<min=-0.5>(x) b = Add<broadcast=1>(a, w) y = Mul(b, a) }",
+      {}, 6);
+  EXPECT_THAT(Ops(g), ElementsAre("Clip", "Add", "Mul"));
+  EXPECT_EQ(OutputType(g), "f32[3,4]");
 }
 
 TEST(ImportRules, OldOpsetsAreConverted) {
