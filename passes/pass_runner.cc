@@ -63,6 +63,12 @@ absl::Status PassRunner::Dump(absl::string_view name,
                               const models::Graph& graph) const {
   std::error_code error;
   std::filesystem::create_directories(options_.dump_dir, error);
+  if (std::filesystem::exists(options_.dump_dir, error) &&
+      !std::filesystem::is_directory(options_.dump_dir, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot write the graphs after each pass: ", options_.dump_dir,
+        " is not a folder"));
+  }
   const std::string path =
       absl::StrFormat("%s/%02d-%s.txt", options_.dump_dir, offered_, name);
   std::ofstream file(path);

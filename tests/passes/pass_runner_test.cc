@@ -106,6 +106,11 @@ TEST(PassRunner, SaysWhereADumpCannotBeWritten) {
   EXPECT_THAT(runner.Run("dead", PassNeed::kOptional, RemoveDeadNodes, graph)
                   .ToString(),
               HasSubstr("/dev/null/dump/01-dead.txt"));
+  options.dump_dir = "/dev/null";
+  PassRunner of_file(options);
+  EXPECT_THAT(of_file.Run("dead", PassNeed::kOptional, RemoveDeadNodes, graph)
+                  .ToString(),
+              HasSubstr("/dev/null is not a folder"));
 }
 
 }  // namespace
