@@ -93,6 +93,13 @@ absl::Status CheckIndices(const DataSet& data, const models::Graph& graph) {
     const int c = column_of[Index(node.inputs[1])];
     if (c < 0) continue;
     const Column& column = data.columns[static_cast<size_t>(c)];
+    if (range.targets && column.holds_booleans && range.size > 2) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "array '", column.name,
+          "': found booleans, which name two classes, "
+          "and the model has ",
+          range.size, "; give the number of each example's class"));
+    }
     const bool wide =
         graph.value(graph.inputs[static_cast<size_t>(c) * parts]).type.dtype ==
         DType::kI64;

@@ -99,6 +99,8 @@ absl::StatusOr<Column> MakeColumn(Source source, const models::Value& input,
   Column column;
   column.name = input.name;
   column.every_step = every_step;
+  column.holds_booleans =
+      source.element.narrow_bytes == 0 && source.element.dtype == DType::kBool;
   column.row_bytes = every_step
                          ? input.type.bytes()
                          : input.type.bytes() / std::max<int64_t>(batch, 1);

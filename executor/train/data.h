@@ -33,6 +33,7 @@ struct Column {
   std::optional<StoredRows> stored = std::nullopt;
   // One row, all of the input, that every step gets: a mask, positions.
   bool every_step = false;
+  bool holds_booleans = false;  // before the conversion
 
   // How many rows stand for so many examples.
   int64_t rows(int64_t examples) const { return every_step ? 1 : examples; }

@@ -140,6 +140,28 @@ TEST(MakeDataSet, RefusesLabelsAndIndicesOutOfRangeNamingTheFirst) {
   EXPECT_EQ(LookUp({-4, 0}, {0, 0}).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(MakeDataSet, RefusesBooleansAsLabelsOfMoreThanTwoClasses) {
+  for (int64_t classes : {2, 3}) {
+    models::Graph graph;
+    const auto x = graph.AddInput("x", {DType::kF32, {2, classes}});
+    const auto target = graph.AddInput("target", {DType::kI64, {2}});
+    ASSERT_TRUE(graph
+                    .AddNode("SoftmaxCrossEntropy", "loss", {x, target},
+                             {{"class_axis", int64_t{1}}})
+                    .ok());
+    const auto data = MakeDataSet(
+        {Array<float>(DType::kF32, {2, classes},
+                      std::vector<float>(static_cast<size_t>(2 * classes))),
+         Array<uint8_t>(DType::kBool, {2}, {1, 0})},
+        graph);
+    EXPECT_EQ(data.ok(), classes == 2);
+    if (classes == 2) continue;
+    EXPECT_EQ(data.status().message(),
+              "array 'target': found booleans, which name two classes, and the "
+              "model has 3; give the number of each example's class");
+  }
+}
+
 // An x f32[batch,2], and a mask f32[3] without an axis for examples.
 models::Graph WithMask(int64_t batch) {
   models::Graph graph;
