@@ -79,8 +79,12 @@ class BatchCutter {
       graph_.nodes.push_back(std::move(nodes[n]));
     }
     LOADLINE_RETURN_IF_ERROR(CheckUpdates());
+    loss_axis_ = axis_[Index(graph_.outputs[0])];
     return WeighLoss();
   }
+
+  // Of the loss: kAdded or kMean after Run.
+  int64_t loss_axis() const { return loss_axis_; }
 
  private:
   bool AnyCut(const Node& node) const {
@@ -335,6 +339,7 @@ class BatchCutter {
   Graph& graph_;
   const int64_t parts_;
   const models::BatchStatistics statistics_;
+  int64_t loss_axis_ = kWhole;
   std::vector<int64_t> axis_;      // by value: as models::NodeCut has it
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
   std::set<std::string> names_;    // of the nodes, before and after
@@ -356,6 +361,20 @@ absl::Status CutBatch(Graph& graph, int64_t parts,
         "a step in micro-batches has no other output than the loss");
   }
   return BatchCutter(graph, parts, statistics).Run();
+}
+
+LossReduction FindLossReduction(Graph graph) {
+  const int64_t most = MostParts(graph);
+  if (most < 2 || graph.outputs.size() != 1) return LossReduction::kUnknown;
+  int64_t parts = 2;  // the least, as an axis of 1 says less
+  while (most % parts != 0) ++parts;
+  BatchCutter cutter(graph, parts, models::BatchStatistics::kOfBatch);
+  if (!cutter.Run().ok()) return LossReduction::kUnknown;
+  if (cutter.loss_axis() == models::kMean) return LossReduction::kMean;
+  const bool counts =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [](const Node& node) { return node.op == "CountTargets"; });
+  return counts ? LossReduction::kMeanOfTargets : LossReduction::kSum;
 }
 
 int64_t MostParts(const Graph& graph) {

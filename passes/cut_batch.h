@@ -35,6 +35,14 @@ absl::Status CutBatch(
     models::Graph& graph, int64_t parts,
     models::BatchStatistics statistics = models::BatchStatistics::kOfBatch);
 
+// What the loss of a whole batch is of those of its parts, which are equally
+// large. kMeanOfTargets: the mean, where each part weighs as its targets do.
+enum class LossReduction { kUnknown, kMean, kMeanOfTargets, kSum };
+
+// `graph`: as for CutBatch, with one output. kUnknown where CutBatch would
+// fail, and for a batch of 1.
+LossReduction FindLossReduction(models::Graph graph);
+
 // The largest number of parts that divide the batch of every input evenly: the
 // greatest common divisor of their first dimensions; 1 if an input has none.
 int64_t MostParts(const models::Graph& graph);

@@ -135,6 +135,18 @@ absl::StatusOr<Graph> BuildEvaluation(Graph model, const LossOptions& loss,
   return graph;
 }
 
+absl::StatusOr<LossReduction> ReductionOfEvaluation(Graph model,
+                                                    const LossOptions& loss) {
+  if (loss.kind == LossKind::kCrossEntropy) {
+    return LossReduction::kMeanOfTargets;
+  }
+  if (loss.kind != LossKind::kModel) return LossReduction::kMean;
+  LOADLINE_RETURN_IF_ERROR(RemoveDropout(model, Dropouts::kAll));
+  LOADLINE_RETURN_IF_ERROR(AddLoss(model, loss));
+  LOADLINE_RETURN_IF_ERROR(UseRunningStatistics(model));
+  return FindLossReduction(std::move(model));
+}
+
 absl::StatusOr<Graph> BuildCalibration(Graph model, const PassOptions& passes) {
   Graph graph = std::move(model);
   PassRunner runner(passes);

@@ -13,6 +13,7 @@
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
 #include "passes/compress/add_masks.h"
+#include "passes/cut_batch.h"
 #include "passes/mixed_precision.h"
 #include "passes/pass_runner.h"
 #include "passes/split_operators.h"
@@ -51,6 +52,11 @@ absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
 absl::StatusOr<models::Graph> BuildEvaluation(models::Graph model,
                                               const LossOptions& loss,
                                               const PassOptions& passes);
+
+// How the losses of the batches of such an evaluation make that of all their
+// examples. Errors: those of the passes before the batch is cut.
+absl::StatusOr<LossReduction> ReductionOfEvaluation(models::Graph model,
+                                                    const LossOptions& loss);
 
 // Forward pass that observes ranges and trains nothing: its outputs are the
 // model's, its updates those of the observers. `model`: with running statistics

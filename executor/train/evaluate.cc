@@ -1,5 +1,6 @@
 // Sums are in double and weighted by examples, or by the share of them that has
-// a target, so the result does not depend on the batch. Tested in
+// a target, so the result does not depend on the batch. A batch that is padded
+// with copies of one example has its loss and theirs in known shares. Tested in
 // tests/executor/train/evaluate_test.cc.
 #include "executor/train/evaluate.h"
 
@@ -67,6 +68,21 @@ double SumOfWeights(const std::byte* data, int64_t elements,
   return sum;
 }
 
+// Sets the targets from a byte of `data` on.
+void IgnoreTargets(models::DType dtype, int64_t first_byte,
+                   std::vector<std::byte>* data) {
+  const auto ignored_i32 = static_cast<int32_t>(kIgnoredTarget);
+  const auto bytes = static_cast<size_t>(models::DTypeBytes(dtype));
+  for (auto at = static_cast<size_t>(first_byte); at < data->size();
+       at += bytes) {
+    if (dtype == models::DType::kI64) {
+      std::memcpy(data->data() + at, &kIgnoredTarget, bytes);
+    } else {
+      std::memcpy(data->data() + at, &ignored_i32, bytes);
+    }
+  }
+}
+
 // What the mean of a loss is divided by.
 double DivisorOf(const models::TensorType& target, const std::byte* data,
                  absl::Span<const float> weights) {
@@ -79,6 +95,18 @@ double DivisorOf(const models::TensorType& target, const std::byte* data,
 }
 
 }  // namespace
+
+bool IgnoresTargets(const models::Graph& graph) {
+  bool any = false;
+  for (const models::Node& node : graph.nodes) {
+    if (node.op != "SoftmaxCrossEntropy") continue;
+    if (graph.inputs.empty() || node.inputs[1] != graph.inputs.back()) {
+      return false;
+    }
+    any = true;
+  }
+  return any;
+}
 
 absl::Status CheckHasTargets(const DataSet& data, const models::Graph& graph) {
   if (data.columns.empty()) return absl::OkStatus();
@@ -103,7 +131,6 @@ absl::Status CheckHasTargets(const DataSet& data, const models::Graph& graph) {
 }
 
 absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
-  const models::Graph& graph = program.graph();
   std::vector<const std::byte*> inputs;
   buffers_.resize(data_.columns.size());
   for (size_t c = 0; c < buffers_.size(); ++c) {
@@ -118,14 +145,21 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, first, rows, buffers_[c].data()));
     inputs.push_back(buffers_[c].data());
   }
+  return AddStep(program, batch, inputs);
+}
+
+absl::Status Evaluator::AddStep(Program& program, int64_t examples,
+                                absl::Span<const std::byte* const> inputs) {
+  const models::Graph& graph = program.graph();
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
   const models::TensorType& target = graph.value(graph.inputs.back()).type;
   const int64_t counted = CountTargets(target, inputs.back());
   const double divisor = DivisorOf(target, inputs.back(), ClassWeights(graph));
-  examples_ += batch;
-  // The mean over no targets is NaN.
-  if (divisor > 0) {
-    const double weight = static_cast<double>(batch) *
+  examples_ += examples;
+  if (sum_) {
+    loss_ += static_cast<double>(loss);
+  } else if (divisor > 0) {  // the mean over no targets is NaN
+    const double weight = static_cast<double>(BatchOf(graph).value_or(0)) *
                           (divisor / static_cast<double>(target.elements()));
     loss_ += static_cast<double>(loss) * weight;
     weight_ += weight;
@@ -141,12 +175,80 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   return absl::OkStatus();
 }
 
-absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
-  const int64_t batch = BatchOf(program.graph()).value_or(0);
-  if (batch < 1 || data_.columns.size() != program.graph().inputs.size()) {
+absl::StatusOr<std::vector<const std::byte*>> Evaluator::Padded(
+    int64_t examples, int64_t batch) {
+  std::vector<const std::byte*> inputs;
+  buffers_.resize(data_.columns.size());
+  for (size_t c = 0; c < buffers_.size(); ++c) {
+    const Column& column = data_.columns[c];
+    const auto row_bytes = static_cast<size_t>(column.row_bytes);
+    std::vector<std::byte>& buffer = buffers_[c];
+    buffer.resize(static_cast<size_t>(column.rows(batch)) * row_bytes);
+    inputs.push_back(buffer.data());
+    const auto read = [&](int64_t row, int64_t rows, std::byte* to) {
+      if (column.stored.has_value()) return ReadRows(column, row, rows, to);
+      std::memcpy(to, column.data.data() + row * column.row_bytes,
+                  static_cast<size_t>(rows) * row_bytes);
+      return absl::OkStatus();
+    };
+    if (column.every_step) {
+      LOADLINE_RETURN_IF_ERROR(read(0, 1, buffer.data()));
+      continue;
+    }
+    if (examples > 0) {
+      LOADLINE_RETURN_IF_ERROR(read(examples_, examples, buffer.data()));
+    }
+    std::byte* pad = buffer.data() + examples * column.row_bytes;
+    LOADLINE_RETURN_IF_ERROR(read(data_.examples - 1, 1, pad));
+    for (int64_t i = examples + 1; i < batch; ++i) {
+      std::memcpy(buffer.data() + i * column.row_bytes, pad, row_bytes);
+    }
+  }
+  return inputs;
+}
+
+absl::Status Evaluator::Check(const Program& program) const {
+  if (BatchOf(program.graph()).value_or(0) < 1 ||
+      data_.columns.size() != program.graph().inputs.size()) {
     return absl::InvalidArgumentError("the data does not fit the graph");
   }
-  LOADLINE_RETURN_IF_ERROR(CheckBytes(data_, program.graph()));
+  return CheckBytes(data_, program.graph());
+}
+
+absl::Status Evaluator::RunRest(Program& program) {
+  LOADLINE_RETURN_IF_ERROR(Check(program));
+  const models::Graph& graph = program.graph();
+  const int64_t batch = *BatchOf(graph);
+  const int64_t rest = left();
+  if (rest == 0) return absl::OkStatus();
+  if (rest >= batch) {
+    return absl::InvalidArgumentError("a whole batch of examples is left");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<const std::byte*> inputs,
+                            Padded(rest, batch));
+  if (IgnoresTargets(graph)) {
+    const models::TensorType& target = graph.value(graph.inputs.back()).type;
+    IgnoreTargets(target.dtype, rest * data_.columns.back().row_bytes,
+                  &buffers_.back());
+    return AddStep(program, rest, inputs);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const float padded, program.Step({}, inputs));
+  LOADLINE_ASSIGN_OR_RETURN(inputs, Padded(0, batch));
+  LOADLINE_ASSIGN_OR_RETURN(const float copies, program.Step({}, inputs));
+  const auto size = static_cast<double>(batch);
+  // In units of the loss of a batch.
+  const double loss =
+      static_cast<double>(padded) -
+      static_cast<double>(copies) * (static_cast<double>(batch - rest) / size);
+  examples_ += rest;
+  loss_ += sum_ ? loss : loss * size;
+  weight_ += static_cast<double>(rest);
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
+  LOADLINE_RETURN_IF_ERROR(Check(program));
+  const int64_t batch = *BatchOf(program.graph());
   while (left() >= batch) {
     LOADLINE_RETURN_IF_ERROR(AddBatch(program, batch));
     if (stop != nullptr && stop->load(std::memory_order_relaxed) &&
@@ -160,7 +262,8 @@ absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
 Evaluation Evaluator::result() const {
   Evaluation result;
   result.examples = examples_;
-  result.loss = loss_ / weight_;
+  result.loss = sum_ ? loss_ : loss_ / weight_;
+  result.sum = sum_;
   if (targets_ > 0) {
     result.accuracy =
         static_cast<double>(correct_) / static_cast<double>(targets_);

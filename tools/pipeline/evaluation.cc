@@ -1,5 +1,5 @@
 // The last batch may be smaller and has a step of its own. Tested by
-// tests/end_to_end.
+// tests/end_to_end and tests/tools/pipeline/evaluated_run_test.cc.
 #include "tools/pipeline/evaluation.h"
 
 #include <algorithm>
@@ -10,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/program/program.h"
+#include "models/onnx/declared_inputs.h"
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
+#include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
@@ -34,6 +36,19 @@ bool IsTrained(const models::Value& value) {
          value.kind == models::ValueKind::kState;
 }
 
+// No input has an open axis for the examples.
+absl::StatusOr<bool> FixesBatch(const ModelFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags, /*training=*/false));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<models::DeclaredInput> inputs,
+                            models::ReadDeclaredInputs(flags.model, options));
+  return std::none_of(
+      inputs.begin(), inputs.end(), [](const models::DeclaredInput& input) {
+        return !input.axes.has_value() ||
+               (!input.axes->empty() && !input.axes->front().size.has_value());
+      });
+}
+
 // Gives `graph` the contents of `state`, where that has such a value.
 void TakeContents(const RunState& state, models::Graph* graph) {
   for (models::Value& value : graph->values) {
@@ -49,9 +64,8 @@ void TakeContents(const RunState& state, models::Graph* graph) {
 
 }  // namespace
 
-absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
+absl::StatusOr<models::Graph> EvaluationPlan::ModelAt(
     std::optional<int64_t> batch) const {
-  Step step;
   const bool training = flags_.rewrite != nullptr;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             batch.has_value()
@@ -61,11 +75,17 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
     LOADLINE_ASSIGN_OR_RETURN(model.graph,
                               flags_.rewrite(std::move(model.graph)));
   }
+  return std::move(model.graph);
+}
+
+absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
+    std::optional<int64_t> batch) const {
+  Step step;
+  LOADLINE_ASSIGN_OR_RETURN(models::Graph model, ModelAt(batch));
+  LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
+                            LossFor(model, flags_.loss, flags_.model.model));
   LOADLINE_ASSIGN_OR_RETURN(
-      const passes::LossOptions loss,
-      LossFor(model.graph, flags_.loss, flags_.model.model));
-  LOADLINE_ASSIGN_OR_RETURN(
-      step.graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
+      step.graph, passes::BuildEvaluation(std::move(model), loss, {}));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Machine machine,
       MachineFor(StepOf(flags_), step.graph, /*cancel=*/nullptr));
@@ -80,6 +100,65 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
   return step;
 }
 
+absl::Status EvaluationPlan::FindReduction(bool fixed, int64_t batch) {
+  if (flags_.loss.loss != "model") {
+    passes::LossOptions loss;
+    LOADLINE_ASSIGN_OR_RETURN(loss.kind,
+                              passes::LossKindFromName(flags_.loss.loss));
+    LOADLINE_ASSIGN_OR_RETURN(reduction_,
+                              passes::ReductionOfEvaluation({}, loss));
+    return absl::OkStatus();
+  }
+  std::optional<int64_t> at;
+  if (batch == 1 && !fixed) at = 2;  // one example does not say it
+  LOADLINE_ASSIGN_OR_RETURN(models::Graph model, ModelAt(at));
+  LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
+                            LossFor(model, flags_.loss, flags_.model.model));
+  LOADLINE_ASSIGN_OR_RETURN(
+      reduction_, passes::ReductionOfEvaluation(std::move(model), loss));
+  return absl::OkStatus();
+}
+
+bool EvaluationPlan::CanPad(const models::Graph& graph) const {
+  switch (reduction_) {
+    case passes::LossReduction::kMean:
+    case passes::LossReduction::kSum:
+      return true;
+    case passes::LossReduction::kMeanOfTargets:
+      return executor::IgnoresTargets(graph);
+    case passes::LossReduction::kUnknown:
+      break;
+  }
+  return false;
+}
+
+absl::Status EvaluationPlan::AddRest(bool fixed, int64_t rest, Step* whole) {
+  if (!fixed) {
+    LOADLINE_ASSIGN_OR_RETURN(Step last, MakeStep(rest));
+    if (executor::BatchOf(last.graph) == rest) {
+      steps_.emplace(rest, std::move(last));
+      return absl::OkStatus();
+    }
+  }
+  pads_ = CanPad(whole->graph);
+  return absl::OkStatus();
+}
+
+void EvaluationPlan::Warn(int64_t batch, int64_t left_out) const {
+  if (!flags_.warn) return;
+  if (left_out > 0) {
+    spdlog::warn(
+        "{}: {} of {} examples left out: the file's batch is fixed to {}",
+        flags_.loss.data, left_out, data_.examples, batch);
+  }
+  if (reduction_ == passes::LossReduction::kUnknown && data_.examples > batch) {
+    spdlog::warn(
+        "the model's own loss is not known to be a mean or a sum over the "
+        "examples: it is averaged over batches of {}, and may depend on them",
+        batch);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
     const EvaluationFlags& flags) {
   std::unique_ptr<EvaluationPlan> made(new EvaluationPlan(flags));
@@ -90,13 +169,13 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
   const int64_t rest = batch > 0 ? examples % batch : 0;
   LOADLINE_RETURN_IF_ERROR(InFile(
       flags.loss.data, executor::CheckHasTargets(made->data_, first.graph)));
-  if (examples >= batch) made->steps_.emplace(batch, std::move(first));
+  LOADLINE_ASSIGN_OR_RETURN(const bool fixed, FixesBatch(flags.model));
+  LOADLINE_RETURN_IF_ERROR(made->FindReduction(fixed, batch));
   if (rest > 0) {
-    LOADLINE_ASSIGN_OR_RETURN(Step last, made->MakeStep(rest));
-    // Where the file fixes the batch, the rest is left out.
-    if (executor::BatchOf(last.graph) == rest) {
-      made->steps_.emplace(rest, std::move(last));
-    }
+    LOADLINE_RETURN_IF_ERROR(made->AddRest(fixed, rest, &first));
+  }
+  if (examples >= batch || made->pads_) {
+    made->steps_.emplace(batch, std::move(first));
   }
   if (made->steps_.empty()) {
     return absl::InvalidArgumentError(
@@ -104,12 +183,15 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
                      " examples, less than one batch of ", batch,
                      ", which is fixed in the model file"));
   }
+  const bool all = rest == 0 || made->pads_ || made->steps_.count(rest) > 0;
+  made->Warn(batch, all ? 0 : rest);
   return made;
 }
 
 absl::StatusOr<executor::Evaluation> EvaluationPlan::Run(
     const RunState* state, const std::atomic<bool>* stop) {
-  executor::Evaluator evaluator(data_);
+  executor::Evaluator evaluator(data_,
+                                reduction_ == passes::LossReduction::kSum);
   for (auto& [batch, step] : steps_) {
     executor::LoadOptions options;
     models::Graph& graph = step.graph;
@@ -127,6 +209,7 @@ absl::StatusOr<executor::Evaluation> EvaluationPlan::Run(
         const auto program,
         executor::Load(graph, step.problem, step.plan, *device, options));
     LOADLINE_RETURN_IF_ERROR(evaluator.Run(*program, stop));
+    if (pads_) LOADLINE_RETURN_IF_ERROR(evaluator.RunRest(*program));
   }
   return evaluator.result();
 }

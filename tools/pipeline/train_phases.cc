@@ -431,6 +431,7 @@ class PhasedTraining {
     if (run_.eval_data.empty()) return absl::OkStatus();
     EvaluationFlags flags = {flags_.model, flags_.loss, flags_.plan};
     flags.loss.data = run_.eval_data;
+    flags.warn = result_.evaluations.empty();
     const planner::Problem& problem = result_.step.problem;
     flags.plan.budget =
         absl::StrCat(result_.step.plan.budget_bytes +

@@ -46,12 +46,14 @@ absl::Status RunEval(const EvalVerbFlags& flags) {
     out["format"] = "loadline.eval/1";
     out["examples"] = result.examples;
     out["loss"] = result.loss;
+    if (result.sum) out["reduction"] = "sum";
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
     out["arena_bytes"] = evaluation->arena_bytes();
     Print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
   Print("{} examples, loss {:.6f}", FormatCount(result.examples), result.loss);
+  if (result.sum) Print(" (a sum over the examples)");
   if (result.accuracy.has_value()) {
     Print(", accuracy {:.2f} %", 100 * *result.accuracy);
   }
