@@ -23,6 +23,11 @@ struct NamedType {
   models::TensorType type;
 };
 
+// A key of metadata, for which WriteSafetensors writes a hash of the header and
+// of the contents: an altered byte of either is an error of ReadSafetensors.
+// Files without it are read unchecked.
+inline constexpr char kContentHash[] = "content_hash";
+
 // Writes the tensors in this order, one at a time: `contents(i, to)` writes the
 // bytes of tensor i to `to`. Replaces `path` as a whole or leaves it unchanged
 // (planner::AtomicFile). Errors: AtomicFile's, and those of `contents`.
@@ -38,8 +43,9 @@ struct SafetensorsFile {
 };
 
 // Reads and checks everything: lengths within the file, offsets in order
-// without gaps or overlaps, sizes that match the shapes. NotFound: no such
-// file. InvalidArgument: a malformed file; names the tensor.
+// without gaps or overlaps, sizes that match the shapes, and kContentHash.
+// NotFound: no such file. InvalidArgument: a malformed or damaged file; names
+// the tensor.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
 
 // The same from bytes in memory.

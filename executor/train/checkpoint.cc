@@ -4,14 +4,17 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "executor/files/safetensors.h"
 #include "executor/train/data.h"
+#include "models/micro_batches.h"
 #include "models/ops/state_blocks.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
@@ -21,6 +24,8 @@ namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
 constexpr char kConstants[] = "constants";
+constexpr char kMicroBatches[] = "micro_batches";
+constexpr char kSegments[] = "segments";
 constexpr char kNote[] = "note.";  // prefix of a note's key
 
 std::string AttributeText(const models::Attribute& attribute) {
@@ -159,6 +164,55 @@ absl::Status CheckConstants(absl::string_view digest,
   return absl::OkStatus();
 }
 
+// "head=4 mlp=2", from the names of the nodes that run in segments, which end
+// with "[head 1/4]" (passes/split_operators.h).
+std::string SegmentsOf(const models::Graph& graph) {
+  std::set<std::string> segments;
+  for (const models::Node& node : graph.nodes) {
+    const absl::string_view name = node.name;
+    const size_t close = name.rfind(']');
+    if (close == absl::string_view::npos) continue;
+    const size_t open = name.rfind('[', close);
+    if (open == absl::string_view::npos) continue;
+    const absl::string_view inside = name.substr(open + 1, close - open - 1);
+    const size_t space = inside.rfind(' ');
+    const size_t slash = inside.rfind('/');
+    if (space == absl::string_view::npos || slash == absl::string_view::npos ||
+        slash < space) {
+      continue;
+    }
+    segments.insert(
+        absl::StrCat(inside.substr(0, space), "=", inside.substr(slash + 1)));
+  }
+  return absl::StrJoin(segments, " ");
+}
+
+// The step of the file's run has as many micro-batches and segments.
+absl::Status CheckStructure(const SafetensorsFile& file,
+                            const models::Graph& graph) {
+  const auto parts = file.metadata.find(kMicroBatches);
+  const std::string own = absl::StrCat(models::MicroBatchesOf(graph));
+  if (parts != file.metadata.end() && parts->second != own) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "its run had ", parts->second, " micro-batches, and this one has ", own,
+        "; resume it with --micro-batches ", parts->second));
+  }
+  const auto segments = file.metadata.find(kSegments);
+  const std::string here = SegmentsOf(graph);
+  if (segments == file.metadata.end() || segments->second == here) {
+    return absl::OkStatus();
+  }
+  const auto text = [](const std::string& some) {
+    return some.empty() ? std::string("none") : some;
+  };
+  return absl::FailedPreconditionError(
+      absl::StrCat("its run had segments: ", text(segments->second),
+                   ", and this one has: ", text(here), "; resume it ",
+                   segments->second.empty()
+                       ? "without --split"
+                       : absl::StrCat("with --split ", segments->second)));
+}
+
 absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
                                         const models::Graph& graph) {
   LOADLINE_RETURN_IF_ERROR(CheckFormat(file));
@@ -172,12 +226,12 @@ absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
           absl::StrCat("it was written at a batch of ", position.batch,
                        ", and this run has ", *batch));
     }
+    LOADLINE_RETURN_IF_ERROR(CheckStructure(file, graph));
     return absl::FailedPreconditionError(
         "it was written by a run of another model, batch or optimizer, or "
         "with other settings of the step: precision, clipping, dropout, loss "
-        "(label smoothing, class weights), micro-batches or segments, frozen "
-        "weights, adapters, averages, or passes; resume it with the flags of "
-        "that run");
+        "(label smoothing, class weights), frozen weights, adapters, averages, "
+        "or passes; resume it with the flags of that run");
   }
   if (!position.constants.empty()) {
     LOADLINE_RETURN_IF_ERROR(CheckConstants(position.constants, graph));
@@ -263,6 +317,9 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {"batch", absl::StrCat(position.batch)},
       {"examples_seen", absl::StrCat(position.examples_seen)},
       {"model_sha256", ModelSha256(program.graph())},
+      {kContentHash, ""},
+      {kMicroBatches, absl::StrCat(models::MicroBatchesOf(program.graph()))},
+      {kSegments, SegmentsOf(program.graph())},
       {kConstants, position.constants.empty()
                        ? DigestOfConstants(program.graph())
                        : position.constants}};

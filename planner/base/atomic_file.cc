@@ -167,6 +167,20 @@ absl::Status AtomicFile::Write(const void* data, size_t bytes) {
                                     : Failed("writing", errno);
 }
 
+absl::Status AtomicFile::Rewrite(size_t offset, const void* data,
+                                 size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return Failed("writing", written == 0 ? EIO : errno);
+    at += written;
+    offset += static_cast<size_t>(written);
+    bytes -= static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AtomicFile::Commit() {
   if (temporary_.empty()) {
     return close(std::exchange(fd_, -1)) == 0 ? absl::OkStatus()

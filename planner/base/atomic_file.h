@@ -35,6 +35,10 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   absl::Status Write(const void* data, size_t bytes);
+  // Writes again what Write wrote, `offset` bytes from the start. Only where a
+  // file is replaced: what is written directly cannot be changed any more.
+  bool can_rewrite() const { return !temporary_.empty(); }
+  absl::Status Rewrite(size_t offset, const void* data, size_t bytes);
   absl::Status Commit();
 
  private:

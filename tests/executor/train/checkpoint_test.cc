@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "executor/files/safetensors.h"
+#include "executor/train/data.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
@@ -112,6 +113,72 @@ TEST(Checkpoint, OfAnotherModelIsRefusedAndChangesNothing) {
   Loaded to({.depth = 3});
   EXPECT_EQ(LoadCheckpoint(TemporaryPath("none"), *to.program).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// In the header and in the contents.
+TEST(Checkpoint, IsRefusedWithAnyByteAltered) {
+  Loaded from({.depth = 2});
+  const std::string path = TemporaryPath("damaged.safetensors");
+  ASSERT_TRUE(SaveCheckpoint(path, *from.program, {.step = 7}).ok());
+  const std::string whole = ReadAll(path);
+  ASSERT_TRUE(LoadCheckpoint(path, *from.program).ok());
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = whole;
+    const size_t at = i < 20 ? whole.size() - 1 - static_cast<size_t>(i)
+                             : random() % whole.size();
+    // Without its key the hash is that of an older file, and nothing else is
+    // altered.
+    const size_t key = whole.find("content_hash");
+    if (at >= key && at < key + 12) continue;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random() % 8)));
+    std::ofstream(path, std::ios::binary) << damaged;
+    const absl::Status status = LoadCheckpoint(path, *from.program).status();
+    EXPECT_FALSE(status.ok()) << at;
+  }
+  std::string damaged = whole;
+  damaged[whole.size() - 100] ^= 4;
+  std::ofstream(path, std::ios::binary) << damaged;
+  const absl::Status status = LoadCheckpoint(path, *from.program).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("the file is damaged"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST(Checkpoint, OfAnotherStructureSaysWhich) {
+  Loaded loaded({.depth = 2});
+  const std::string path = TemporaryPath("structure.safetensors");
+  const int64_t batch = *BatchOf(loaded.program->graph());
+  ASSERT_TRUE(
+      SaveCheckpoint(path, *loaded.program, {.step = 7, .batch = batch}).ok());
+  const auto file = ReadSafetensors(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<NamedType> tensors;
+  for (const auto& [name, type] : file->types) tensors.push_back({name, type});
+  const auto error_with = [&](const char* key, const char* value) {
+    auto metadata = file->metadata;
+    metadata["model_sha256"] = "another";
+    metadata[key] = value;
+    EXPECT_TRUE(WriteSafetensors(
+                    path, tensors, metadata,
+                    [&](size_t i, absl::Span<std::byte> to) {
+                      const auto& bytes = file->contents.at(tensors[i].name);
+                      std::copy(bytes.begin(), bytes.end(), to.begin());
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    return std::string(
+        LoadCheckpoint(path, *loaded.program).status().message());
+  };
+  EXPECT_NE(error_with("micro_batches", "4")
+                .find("4 micro-batches, and this one has 1; resume it with "
+                      "--micro-batches 4"),
+            std::string::npos);
+  EXPECT_NE(error_with("segments", "head=4")
+                .find("resume it with --split "
+                      "head=4"),
+            std::string::npos);
 }
 
 // A step that trains w and multiplies by a frozen weight.
