@@ -114,6 +114,9 @@ class BatchCutter {
     if (node.op == "SoftmaxCrossEntropy") {
       LOADLINE_RETURN_IF_ERROR(AddCount(node));
     }
+    if (node.op == "Add" || node.op == "Sub") {
+      LOADLINE_RETURN_IF_ERROR(ShareTerms(node));
+    }
     std::vector<const TensorType*> types;
     std::vector<int64_t> axes;
     for (ValueId id : node.inputs) {
@@ -181,6 +184,36 @@ class BatchCutter {
     if (inputs.size() < 3) inputs.push_back(kNoValue);
     inputs[2] = count[0];
     return absl::OkStatus();
+  }
+
+  // With a sum over the batch, each part adds its share of a term that is not
+  // one: of a penalty on weights, a constant or a mean.
+  absl::Status ShareTerms(Node& node) {
+    for (size_t i = 0; i < 2; ++i) {
+      if (axis_[Index(node.inputs[1 - i])] != models::kAdded) continue;
+      const ValueId term = node.inputs[i];
+      const int64_t axis = axis_[Index(term)];
+      if ((axis != kWhole && axis != models::kMean) ||
+          graph_.value(term).type.dtype != models::DType::kF32) {
+        continue;
+      }
+      LOADLINE_ASSIGN_OR_RETURN(node.inputs[i], ShareOf(term));
+      Follow(node.inputs[i], whole_[Index(term)], models::kAdded);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ValueId> ShareOf(ValueId id) {
+    if (number_of_parts_ == kNoValue) {
+      number_of_parts_ = graph_.AddConstant(
+          "micro_batches", models::ScalarTensor(static_cast<float>(parts_)));
+      Follow(number_of_parts_, graph_.value(number_of_parts_).type, kWhole);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> share,
+        graph_.AddNode("Div", NewName(graph_.value(id).name, ".part"),
+                       {id, number_of_parts_}, {}, models::Phase::kLoss));
+    return share[0];
   }
 
   // A value that does not depend on the batch and yet has an axis as long as
@@ -326,13 +359,7 @@ class BatchCutter {
     if (axis != models::kMean) {
       return Unalike(graph_.value(loss), "is no loss of the whole batch");
     }
-    const ValueId parts = graph_.AddConstant(
-        "micro_batches", models::ScalarTensor(static_cast<float>(parts_)));
-    LOADLINE_ASSIGN_OR_RETURN(
-        const std::vector<ValueId> weighed,
-        graph_.AddNode("Div", NewName(graph_.value(loss).name, ".part"),
-                       {loss, parts}, {}, models::Phase::kLoss));
-    graph_.outputs[0] = weighed[0];
+    LOADLINE_ASSIGN_OR_RETURN(graph_.outputs[0], ShareOf(loss));
     return absl::OkStatus();
   }
 
@@ -344,6 +371,7 @@ class BatchCutter {
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
   std::set<std::string> names_;    // of the nodes, before and after
   std::map<ValueId, Node> maker_;
+  ValueId number_of_parts_ = kNoValue;
   std::map<std::pair<ValueId, int64_t>, ValueId> parts_of_;
 };
 

@@ -68,6 +68,30 @@ TEST(CutBatch, GivesEachPartItsShareOfAMean) {
             "output %2\n");
 }
 
+// sum(y) - sum(w^2) + mean(y): each part takes off its share of the penalty.
+TEST(CutBatch, SharesTheTermsOfASum) {
+  const models::Attributes all = {{"axes", Ints{0, 1}},
+                                  {"keepdims", int64_t{0}}};
+  Builder b;
+  const ValueId x = b.Input("x", {6, 3});
+  const ValueId w = b.Parameter("w", {3, 2});
+  const ValueId y = b.Op("MatMul", {x, w});
+  const ValueId sum = b.Op("ReduceSum", {y}, all);
+  const ValueId penalty = b.Op("ReduceSum", {b.Op("Mul", {w, w})}, all);
+  const ValueId mean = b.Op("ReduceMean", {y}, all);
+  b.Output(b.Op("Add", {mean, b.Op("Sub", {sum, penalty})}));
+  const absl::Status cut = CutBatch(b.graph, 3);
+  ASSERT_TRUE(cut.ok()) << cut;
+  ASSERT_TRUE(models::VerifyGraph(b.graph).ok());
+  EXPECT_NE(Describe(b.graph).find("%5 = Div(%3, 3)\n"
+                                   "%6 = Sub(%1, %5)\n"
+                                   "%7 = Div(%4, 3)\n"
+                                   "%8 = Add(%7, %6)\n"
+                                   "output %8\n"),
+            std::string::npos)
+      << Describe(b.graph);
+}
+
 // Groups as channels of a batch of one, as GroupNormalization is imported.
 TEST(CutBatch, FollowsExamplesThroughGroups) {
   Builder b;
