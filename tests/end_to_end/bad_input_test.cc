@@ -125,7 +125,22 @@ TEST(BadInput, FullDiskLeavesNothingHalfWritten) {
       options);
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.err, HasSubstr(folder));
+  EXPECT_THAT(result.err, HasSubstr("no room for the trained model: it has "));
   EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST(BadInput, FullDiskOfMetricsIsToldAtOnce) {
+  const std::string folder = TestFolder("full_disk_of_metrics");
+  CommandOptions options;
+  options.file_bytes_limit = 20'000;  // a step has some 85
+  const CommandResult result = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "400", "--no-calibrate", "--metrics", folder + "/m.jsonl"},
+      options);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("/m.jsonl: File too large; lines from "
+                                    "step 2"));
+  EXPECT_THAT(result.err, HasSubstr(" on are missing, and the run goes on"));
 }
 
 // A machine that is measured while its disk is full, or that can be measured

@@ -1,12 +1,16 @@
 // `loadline run`: trains a model within a number of bytes. Tested by
 // tests/end_to_end.
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -112,6 +116,73 @@ absl::StatusOr<executor::TrainOptions> TrainOptionsFor(
                                 .resume = flags.resume};
 }
 
+// Bytes of the file that the trained model is written to, or fewer: it has the
+// weights of the graph, and where these are in the model's own file, its types.
+int64_t LeastModelBytes(const RunFlags& flags, const models::Graph& graph) {
+  int64_t weights = 0;
+  for (const models::Value& value : graph.values) {
+    if (value.kind == models::ValueKind::kParameter) {
+      weights += value.type.bytes();
+    }
+  }
+  std::error_code error;
+  const auto file = static_cast<int64_t>(
+      std::filesystem::file_size(flags.step.model.model, error));
+  return !error && file >= weights / 4 ? std::min(weights, file) : weights;
+}
+
+// What writing would fail with after the last step. ResourceExhausted, naming
+// the path: `bytes` more do not fit its file system, or a file may not be so
+// large.
+absl::Status CheckRoom(const std::string& path, int64_t bytes) {
+  struct stat info;
+  if (path.empty() ||
+      (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+    return absl::OkStatus();
+  }
+  const auto needed = static_cast<uint64_t>(bytes);
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      needed > limit.rlim_cur) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": no room for the trained model: it has ", bytes,
+                     " bytes or more, and a file may have ", limit.rlim_cur,
+                     " (ulimit -f)"));
+  }
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code error;
+  const std::filesystem::space_info space =
+      std::filesystem::space(folder, error);
+  if (error || needed <= space.available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      path, ": no room for the trained model: it has ", bytes,
+      " bytes or more, and the disk has ", space.available, " left"));
+}
+
+// Of each file that gets the whole model.
+absl::Status CheckRoomForModels(const RunFlags& flags,
+                                const models::Graph& graph) {
+  const int64_t bytes = LeastModelBytes(flags, graph);
+  for (const std::string& path :
+       {flags.out, flags.training.best, flags.training.average}) {
+    LOADLINE_RETURN_IF_ERROR(CheckRoom(path, bytes));
+  }
+  return absl::OkStatus();
+}
+
+// Adds a line with `add`. The first that cannot be written is told at once,
+// since the run goes on for hours perhaps.
+template <typename Add>
+void AddLine(executor::MetricsFile* metrics, int64_t step, const Add& add) {
+  if (metrics == nullptr || !metrics->status().ok()) return;
+  add(*metrics);
+  const absl::Status status = metrics->status();
+  if (status.ok()) return;
+  spdlog::warn("{}; lines from step {} on are missing, and the run goes on",
+               std::string(status.message()), step);
+}
+
 void WarnNotWritten(const absl::Status& status) {
   spdlog::warn("{}; the run goes on", std::string(status.message()));
 }
@@ -142,7 +213,8 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   const bool show = spdlog::should_log(spdlog::level::info);
   options.progress = [&](const executor::TrainProgress& progress) {
     if (show) line.Show(progress);
-    if (part.metrics != nullptr) part.metrics->Add(progress);
+    AddLine(part.metrics, progress.step,
+            [&](executor::MetricsFile& file) { file.Add(progress); });
     if (after_step) after_step();
   };
   return executor::Train(program, data, options);
@@ -336,7 +408,9 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
   actions.evaluated = [&](int64_t at, const executor::Evaluation& result,
                           bool best, const RunState& state) -> absl::Status {
     ShowEvaluation(at, result);
-    if (metrics != nullptr) metrics->AddEvaluation(at, result);
+    AddLine(metrics, at, [&](executor::MetricsFile& file) {
+      file.AddEvaluation(at, result);
+    });
     if (!best || flags.training.best.empty()) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(const ModelState model,
                               ModelStateOf(*step, state, lora));
@@ -403,8 +477,10 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
       .evaluated =
           [&](const PhaseEvaluation& evaluation) {
             ShowEvaluation(evaluation.step, evaluation.result);
-            if (metrics == nullptr) return;
-            metrics->AddEvaluation(evaluation.step, evaluation.result);
+            AddLine(metrics.get(), evaluation.step,
+                    [&](executor::MetricsFile& file) {
+                      file.AddEvaluation(evaluation.step, evaluation.result);
+                    });
           }};
   run.train = {.seed = flags.seed,
                .shuffle = !flags.no_shuffle,
@@ -413,7 +489,9 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
                .resume = flags.resume,
                .progress = [&](const executor::TrainProgress& progress) {
                  if (show) line.Show(progress);
-                 if (metrics != nullptr) metrics->Add(progress);
+                 AddLine(
+                     metrics.get(), progress.step,
+                     [&](executor::MetricsFile& file) { file.Add(progress); });
                }};
   run.begins = [&](int64_t done, bool evaluates_again) -> absl::Status {
     if (flags.training.metrics.empty()) return absl::OkStatus();
@@ -465,6 +543,7 @@ absl::Status RunRun(const RunFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   executor::DataSet data;
   const auto check = [&](const models::Graph& graph) -> absl::Status {
+    LOADLINE_RETURN_IF_ERROR(CheckRoomForModels(flags, graph));
     LOADLINE_ASSIGN_OR_RETURN(data, LoadDataFor(flags.step.loss, graph));
     LOADLINE_ASSIGN_OR_RETURN(const executor::TrainOptions options,
                               TrainOptionsFor(flags, data, graph));
