@@ -67,12 +67,6 @@ executor::DoctorOptions DoctorOptionsFor(const std::string& device) {
   return options;
 }
 
-// Leaves no copy that a plan could use.
-void OfferNoCopies(planner::Machine& machine) {
-  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 0;
-  machine.host_bytes = 0;
-}
-
 // With a host store in memory, whose copies no plan uses: for a run that may
 // need none.
 absl::StatusOr<planner::Machine> MeasureWithoutStore(
@@ -81,7 +75,8 @@ absl::StatusOr<planner::Machine> MeasureWithoutStore(
   options.host_bytes = 0;
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
                             executor::MeasureMachine(options));
-  OfferNoCopies(machine);
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 0;
+  machine.host_bytes = 0;
   return machine;
 }
 
