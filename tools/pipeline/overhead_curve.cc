@@ -13,6 +13,12 @@ constexpr double kLeastShare = 1e-3;
 // Where no plan is known, the overhead that is assumed is that of this share.
 constexpr double kUnknownShare = 0.1;
 
+// The overhead at a larger share: linear in the logarithm of the share, down to
+// 0 at share 1.
+double Carried(double share, double overhead, double larger) {
+  return overhead * std::log(larger) / std::log(share);
+}
+
 }  // namespace
 
 double GrantedShare(int64_t floor_bytes, int64_t keep_bytes,
@@ -23,14 +29,18 @@ double GrantedShare(int64_t floor_bytes, int64_t keep_bytes,
 }
 
 void OverheadCurve::Add(double share, double overhead) {
-  share = std::clamp(share, kLeastShare, 1.0);
+  share = std::max(share, kLeastShare);
+  if (share >= 1) return;
   overhead = std::max(0.0, overhead);
   for (const auto& [smaller, least] : overhead_of_) {
-    if (smaller <= share) overhead = std::min(overhead, least);
+    if (smaller > share) break;
+    overhead = std::min(overhead, Carried(smaller, least, share));
   }
   overhead_of_[share] = overhead;
   for (auto& [larger, most] : overhead_of_) {
-    if (larger >= share) most = std::min(most, overhead);
+    if (larger >= share) {
+      most = std::min(most, Carried(share, overhead, larger));
+    }
   }
 }
 

@@ -18,8 +18,9 @@ double GrantedShare(int64_t floor_bytes, int64_t keep_bytes,
 // latter.
 class OverheadCurve {
  public:
-  // A plan that was found. The least overhead of any share at most as large
-  // counts: more memory is never slower.
+  // A plan that was found. Searches differ in length, so the least overhead
+  // counts that any plan at a share at most as large shows, carried to this
+  // share: linear in the logarithm of the share, down to 0 at share 1.
   void Add(double share, double overhead);
 
   // Linear in the logarithm of the share between the plans that were added, and

@@ -51,6 +51,27 @@ TEST(OverheadCurve, NeverFallsAsTheShareFalls) {
   EXPECT_GT(larger, 1) << "at the floor";
 }
 
+// A longer search at a small share shows what a short one at a larger share
+// missed, whichever came first.
+TEST(OverheadCurve, IsLoweredByAPlanForLessMemory) {
+  for (const bool small_first : {false, true}) {
+    OverheadCurve curve;
+    if (small_first) curve.Add(0.25, 0.1);
+    curve.Add(0.5, 0.08);
+    if (!small_first) curve.Add(0.25, 0.1);
+    EXPECT_DOUBLE_EQ(curve.At(0.5, kWithout), 0.05);
+    EXPECT_DOUBLE_EQ(curve.At(0.25, kWithout), 0.1);
+  }
+}
+
+TEST(OverheadCurve, IsNotLoweredByAPlanThatKeepsEverything) {
+  OverheadCurve curve;
+  curve.Add(0.5, 0.1);
+  curve.Add(1, 0);
+  curve.Add(2, 0);
+  EXPECT_DOUBLE_EQ(curve.At(0.5, kWithout), 0.1);
+}
+
 TEST(OverheadCurve, AssumesAnOverheadWhereNoPlanIsKnown) {
   const OverheadCurve curve;
   EXPECT_DOUBLE_EQ(curve.At(0.1, kWithout), kWithout);
