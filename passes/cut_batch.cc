@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,25 +35,68 @@ absl::Status Unalike(const models::Value& value, absl::string_view why) {
       absl::StrCat("'", value.name, "' ", value.type.ToString(), " ", why));
 }
 
-// One part of a constant, if all are equal.
-absl::StatusOr<models::Tensor> CommonPart(const models::Value& value,
+// One part of a constant. Every further part has the same elements, or each is
+// larger by `shift` than in the part before it.
+struct PartOfConstant {
+  models::Tensor part;
+  int64_t shift = 0;
+};
+
+// By how much each of `count` elements of type T is larger in `next` than in
+// `first`; none if that differs.
+template <typename T>
+std::optional<int64_t> CommonShift(const std::byte* first,
+                                   const std::byte* next, size_t count) {
+  std::optional<int64_t> shift;
+  for (size_t i = 0; i < count; ++i) {
+    T a, b;
+    std::memcpy(&a, first + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, next + i * sizeof(T), sizeof(T));
+    int64_t own = 0;
+    if (__builtin_sub_overflow(b, a, &own)) return std::nullopt;
+    if (shift.value_or(own) != own) return std::nullopt;
+    shift = own;
+  }
+  return shift;
+}
+
+std::optional<int64_t> ShiftBetween(models::DType dtype, const std::byte* first,
+                                    const std::byte* next, size_t bytes) {
+  if (std::memcmp(first, next, bytes) == 0) return 0;
+  switch (dtype) {
+    case models::DType::kI64:
+      return CommonShift<int64_t>(first, next, bytes / sizeof(int64_t));
+    case models::DType::kI32:
+      return CommonShift<int32_t>(first, next, bytes / sizeof(int32_t));
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::StatusOr<PartOfConstant> CommonPart(const models::Value& value,
                                           int64_t axis, int64_t parts) {
   const models::Tensor& whole = *value.initial;
   const TensorType type = models::PartOf(whole.type, axis, parts);
   const auto rows = static_cast<size_t>(models::ElementsBefore(type, axis));
   const auto bytes = rows == 0 ? 0 : static_cast<size_t>(type.bytes()) / rows;
   std::vector<std::byte> part(rows * bytes);
-  for (size_t row = 0; row < rows; ++row) {
+  std::optional<int64_t> shift;
+  for (size_t row = 0; row < rows && bytes > 0; ++row) {
     const std::byte* first =
         whole.data->data() + row * bytes * static_cast<size_t>(parts);
     std::memcpy(part.data() + row * bytes, first, bytes);
     for (int64_t j = 1; j < parts; ++j) {
-      if (std::memcmp(first, first + static_cast<size_t>(j) * bytes, bytes)) {
+      const std::byte* last = first + static_cast<size_t>(j - 1) * bytes;
+      const std::optional<int64_t> own =
+          ShiftBetween(type.dtype, last, last + bytes, bytes);
+      if (!own.has_value() || shift.value_or(*own) != *own) {
         return Unalike(value, "has other contents for other examples");
       }
+      shift = own;
     }
   }
-  return models::MakeTensor(type, part.data());
+  return PartOfConstant{models::MakeTensor(type, part.data()),
+                        shift.value_or(0)};
 }
 
 class BatchCutter {
@@ -62,6 +106,7 @@ class BatchCutter {
         parts_(parts),
         statistics_(statistics),
         axis_(graph.values.size(), kWhole),
+        shift_(graph.values.size(), 0),
         whole_(graph.values.size()) {
     for (size_t i = 0; i < graph.values.size(); ++i) {
       whole_[i] = graph.values[i].type;
@@ -134,11 +179,62 @@ class BatchCutter {
                                   PartOfWhole(node.inputs[i], cut.inputs[i]));
       }
     }
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t shift,
+                              ShiftOf(node, node.inputs, cut.position_shift));
     node.attributes = std::move(cut.attributes);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       axis_[Index(node.outputs[i])] = cut.outputs[i];
+      shift_[Index(node.outputs[i])] = shift;
     }
     return SetTypes(node);
+  }
+
+  int64_t Shift(ValueId id) const {
+    return id == kNoValue ? 0 : shift_[Index(id)];
+  }
+
+  // The shift of the results of `node` on parts of its inputs, the positions of
+  // which a part must get shifted by `position_shift`.
+  absl::StatusOr<int64_t> ShiftOf(const Node& node,
+                                  const std::vector<ValueId>& inputs,
+                                  int64_t position_shift) const {
+    std::vector<int64_t> shifts;
+    for (ValueId id : inputs) shifts.push_back(Shift(id));
+    if (position_shift != 0) {
+      if (shifts[1] != position_shift) {
+        return Refuse(node, "may read other examples");
+      }
+      shifts[1] = 0;
+    }
+    if (std::all_of(shifts.begin(), shifts.end(),
+                    [](int64_t shift) { return shift == 0; })) {
+      return 0;
+    }
+    if (node.op == "Add") return shifts[0] + shifts[1];
+    if (node.op == "Sub") return shifts[0] - shifts[1];
+    if (node.op == "Where" && shifts[0] == 0) {
+      if (shifts[1] == shifts[2]) return shifts[1];
+      if (IsBeyond(inputs[1], shifts[2])) return shifts[2];
+      if (IsBeyond(inputs[2], shifts[1])) return shifts[1];
+    }
+    const bool moves = node.op == "Reshape" || node.op == "Expand" ||
+                       node.op == "Transpose" || node.op == "Slice";
+    if (moves) return shifts[0];
+    return Refuse(node, "computes with numbers of examples");
+  }
+
+  // Whether it is one number that is no position, in the whole or in a part.
+  bool IsBeyond(ValueId id, int64_t shift) const {
+    const models::Value& value = graph_.value(id);
+    return value.kind == ValueKind::kConstant &&
+           value.type.dtype == models::DType::kI64 &&
+           value.type.elements() == 1 && shift > 0 &&
+           value.initial->as<int64_t>()[0] / shift >= parts_;
+  }
+
+  static absl::Status Refuse(const Node& node, absl::string_view why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(node.op, " '", node.name, "' ", why));
   }
 
   // The types of a part, which must be the whole's with one axis shorter.
@@ -166,6 +262,7 @@ class BatchCutter {
   // The axis and the whole type of values that were added meanwhile.
   void Follow(ValueId id, TensorType whole, int64_t axis) {
     axis_.resize(graph_.values.size(), kWhole);
+    shift_.resize(graph_.values.size(), 0);
     whole_.resize(graph_.values.size());
     axis_[Index(id)] = axis;
     whole_[Index(id)] = std::move(whole);
@@ -230,10 +327,14 @@ class BatchCutter {
   absl::StatusOr<ValueId> MakePart(ValueId id, int64_t axis) {
     const models::Value& value = graph_.value(id);
     if (value.kind == ValueKind::kConstant) {
-      LOADLINE_ASSIGN_OR_RETURN(models::Tensor part,
+      LOADLINE_ASSIGN_OR_RETURN(PartOfConstant part,
                                 CommonPart(value, axis, parts_));
+      const TensorType whole = value.type;
       const std::string name = absl::StrCat(value.name, ".part");
-      return graph_.AddConstant(name, std::move(part));
+      const ValueId id_of_part = graph_.AddConstant(name, std::move(part.part));
+      Follow(id_of_part, whole, axis);
+      shift_[Index(id_of_part)] = part.shift;
+      return id_of_part;
     }
     const auto maker = maker_.find(id);
     const Node* node = maker == maker_.end() ? nullptr : &maker->second;
@@ -249,7 +350,11 @@ class BatchCutter {
         const TensorType type = value.type;
         LOADLINE_ASSIGN_OR_RETURN(part.inputs[0],
                                   PartOfWhole(part.inputs[0], *own));
-        return AddPart(part, type, axis);
+        LOADLINE_ASSIGN_OR_RETURN(const ValueId made,
+                                  AddPart(part, type, axis));
+        Follow(made, type, axis);
+        shift_[Index(made)] = Shift(part.inputs[0]);
+        return made;
       }
     }
     if (node != nullptr && node->op == "RandomUniform" &&
@@ -286,6 +391,8 @@ class BatchCutter {
         const auto cut =
             models::CutNode(node, types, outputs, axes, parts_, statistics_);
         if (!cut.ok() || cut->outputs[at] != axis) continue;
+        // A table is read whole, at the same positions by each part.
+        if (cut->position_shift != 0) continue;
         return OnParts(node, *cut, at);
       }
     }
@@ -300,10 +407,15 @@ class BatchCutter {
       LOADLINE_ASSIGN_OR_RETURN(inputs[i],
                                 PartOfWhole(inputs[i], cut.inputs[i]));
     }
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t shift,
+                              ShiftOf(node, inputs, cut.position_shift));
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> made,
         graph_.AddNode(node.op, NewName(node.name, ".part"), std::move(inputs),
                        cut.attributes, node.phase));
+    Follow(made[output], whole_[Index(node.outputs[output])],
+           cut.outputs[output]);
+    shift_[Index(made[output])] = shift;
     return made[output];
   }
 
@@ -367,7 +479,10 @@ class BatchCutter {
   const int64_t parts_;
   const models::BatchStatistics statistics_;
   int64_t loss_axis_ = kWhole;
-  std::vector<int64_t> axis_;      // by value: as models::NodeCut has it
+  std::vector<int64_t> axis_;  // by value: as models::NodeCut has it
+  // By value: by how much each element is larger in the next part than what it
+  // is here, such as the number of the first token of an example.
+  std::vector<int64_t> shift_;
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
   std::set<std::string> names_;    // of the nodes, before and after
   std::map<ValueId, Node> maker_;

@@ -370,11 +370,33 @@ absl::StatusOr<NodeCut> CutAttention(const CutCall& c) {
   return cut;
 }
 
+// The axis of positions, which is `axes[1]` where they are cut, along which
+// they have one part after the other.
+int64_t AxisOfPositions(const CutCall& c) {
+  if (c.cut(1)) return c.axes[1];
+  int64_t axis = 0;
+  while (axis + 1 < c.rank(1) &&
+         c.types[1]->dims[static_cast<size_t>(axis)] == 1) {
+    ++axis;
+  }
+  return axis;
+}
+
+// Reads the axis that is cut: each part at positions of its own.
+absl::StatusOr<NodeCut> CutGatherOfPart(const CutCall& c, int64_t axis) {
+  if (c.rank(1) == 0) return c.Refuse("may read other examples");
+  const int64_t own = AxisOfPositions(c);
+  NodeCut cut = c.Result(own + axis);
+  cut.inputs[0] = axis;
+  cut.inputs[1] = own;
+  cut.position_shift = c.types[0]->dims[static_cast<size_t>(axis)] / c.parts;
+  return cut;
+}
+
 absl::StatusOr<NodeCut> CutGather(const CutCall& c) {
   const int64_t axis = c.node.attributes.Int("axis", 0);
-  if (c.cut(0) && (c.cut(1) || c.axes[0] == axis)) {
-    return c.Refuse("may read other examples");
-  }
+  if (c.cut(0) && c.axes[0] == axis) return CutGatherOfPart(c, axis);
+  if (c.cut(0) && c.cut(1)) return c.Refuse("may read other examples");
   if (c.cut(1)) {
     NodeCut cut = c.Result(c.axes[1] + axis);
     cut.inputs[1] = c.axes[1];
@@ -383,6 +405,22 @@ absl::StatusOr<NodeCut> CutGather(const CutCall& c) {
   NodeCut cut =
       c.Result(c.axes[0] < axis ? c.axes[0] : c.axes[0] - 1 + c.rank(1));
   cut.inputs[0] = c.axes[0];
+  return cut;
+}
+
+// ONNX's ScatterElements and ScatterND, whose rows and positions are in the
+// order of the examples: each part writes its own rows.
+absl::StatusOr<NodeCut> CutScatter(const CutCall& c) {
+  NodeCut cut = c.Result(0);
+  const int64_t rows = c.outputs[0].dims[0];
+  cut.position_shift = rows / c.parts;
+  for (int64_t& axis : cut.inputs) axis = 0;
+  if (c.node.op == "GatherGrad") {
+    if (c.node.attributes.Int("axis", 0) != 0 || c.rank(1) != 1) {
+      return c.Refuse("adds to rows of other examples");
+    }
+    cut.attributes.Set("shape", PartOfShape(c.outputs[0].dims, 0, c.parts));
+  }
   return cut;
 }
 
@@ -490,6 +528,8 @@ Rule RuleOf(const std::string& op) {
                                        {"LayerNormalization", CutLayerNorm},
                                        {"Attention", CutAttention},
                                        {"Gather", CutGather},
+                                       {"GatherGrad", CutScatter},
+                                       {"Scatter", CutScatter},
                                        {"SoftmaxCrossEntropy", CutCrossEntropy},
                                        {"CountTargets", CutCountTargets},
                                        {"MseLoss", CutMseLoss}};
@@ -526,6 +566,7 @@ absl::StatusOr<NodeCut> CutInterleaved(const CutCall& call, Rule rule,
   LOADLINE_ASSIGN_OR_RETURN(
       NodeCut cut, rule({call.node, call.types, call.outputs, axes, call.parts,
                          call.statistics}));
+  if (cut.position_shift != 0) return call.Refuse("may read other examples");
   if (cut.attributes.Has("offset")) {
     return call.Refuse("draws its random numbers across the examples");
   }

@@ -42,6 +42,11 @@ struct NodeCut {
   std::vector<int64_t> inputs;   // as each input must be cut
   std::vector<int64_t> outputs;  // as each output is cut then
   Attributes attributes;         // of the node on one part
+  // Of Gather, GatherGrad and Scatter where input 0 or the result is cut along
+  // the axis that input 1 has positions of: the length of a part of that axis.
+  // In a part positions count from its own beginning, so it must get those of
+  // part j less j times this. 0: positions stay as they are.
+  int64_t position_shift = 0;
 };
 
 // How to run `node` on one of `parts` equal parts. `types` are those of the

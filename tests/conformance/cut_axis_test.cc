@@ -70,6 +70,11 @@ std::vector<Array> EvaluatePart(const models::Node& node,
     slices[i] = cut.inputs[i] == kWhole
                     ? *whole[i]
                     : Slice(*whole[i], cut.inputs[i], parts, part);
+    if (i == 1) {
+      for (double& at : slices[i].values) {
+        at -= static_cast<double>(part * cut.position_shift);
+      }
+    }
     inputs[i] = &slices[i];
     types[i] = &slices[i].type;
   }
@@ -164,7 +169,8 @@ void CompareCuts(const OperatorCase& c, int64_t outer,
       std::vector<int64_t> axes(inputs.size(), kWhole);
       axes[i] = models::InterleavedAxis(axis, outer);
       const auto cut = models::CutNode(node, types, outputs, axes, parts);
-      if (!cut.ok()) continue;
+      // The case's positions are any, not those of each part.
+      if (!cut.ok() || cut->position_shift != 0) continue;
       ++(*compared)[node.op];
       ExpectPartsOfWhole(node, *cut, inputs, outputs, parts,
                          c.Name() + " input " + std::to_string(i) + " axis " +
@@ -219,6 +225,62 @@ TEST(CutNode, PartsHaveTheNumbersOfTheWhole) {
                          "MseLoss"}) {
     EXPECT_GT(compared[op], 0) << op;
   }
+}
+
+// Numbers from 0 to `most`, drawn for each part from its own range.
+Array PositionsByParts(Ints dims, int64_t most, int64_t parts) {
+  Array positions{{models::DType::kI64, std::move(dims)}, {}};
+  const int64_t count = positions.type.elements() / parts;
+  const int64_t range = most / parts;
+  for (int64_t i = 0; i < count * parts; ++i) {
+    const int64_t own = (i * 5 + 2) % range;
+    positions.values.push_back(static_cast<double>(i / count * range + own));
+  }
+  return positions;
+}
+
+Array Numbers(Ints dims) {
+  Array numbers{{models::DType::kF32, std::move(dims)}, {}};
+  for (int64_t i = 0; i < numbers.type.elements(); ++i) {
+    numbers.values.push_back(static_cast<double>(i * i % 17) / 4);
+  }
+  return numbers;
+}
+
+TEST(CutNode, ReadsAndWritesTheRowsOfAPartAtPositionsOfItsOwn) {
+  const auto check = [](const std::string& op, models::Attributes attributes,
+                        const std::vector<Array>& arrays,
+                        const TensorType& output, std::vector<int64_t> axes,
+                        int64_t length) {
+    const models::Node node{op, op, {}, {}, std::move(attributes)};
+    std::vector<const Array*> inputs;
+    std::vector<const TensorType*> types;
+    for (const Array& array : arrays) {
+      inputs.push_back(&array);
+      types.push_back(&array.type);
+    }
+    const auto cut = models::CutNode(node, types, {output}, axes, 3);
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    EXPECT_EQ(cut->position_shift, length) << op;
+    ExpectPartsOfWhole(node, *cut, inputs, {output}, 3, op);
+  };
+  const Array rows = Numbers({12, 2});
+  const auto f32 = [](Ints dims) {
+    return TensorType{models::DType::kF32, std::move(dims)};
+  };
+  check("Gather", {{"axis", int64_t{0}}}, {rows, PositionsByParts({6}, 12, 3)},
+        f32({6, 2}), {0, kWhole}, 4);
+  check("Gather", {{"axis", int64_t{0}}},
+        {rows, PositionsByParts({1, 3, 5}, 12, 3)}, f32({1, 3, 5, 2}),
+        {0, kWhole}, 4);
+  check("Gather", {{"axis", int64_t{1}}},
+        {Numbers({2, 9}), PositionsByParts({6, 2}, 9, 3)}, f32({2, 6, 2}),
+        {1, 0}, 3);
+  check("Scatter", {}, {rows, PositionsByParts({6}, 12, 3), Numbers({6, 2})},
+        f32({12, 2}), {kWhole, kWhole, 0}, 4);
+  check("GatherGrad", {{"axis", int64_t{0}}, {"shape", Ints{12, 2}}},
+        {Numbers({6, 2}), PositionsByParts({6}, 12, 3)}, f32({12, 2}),
+        {0, kWhole}, 4);
 }
 
 // Refused along the first axis, with a reason that has this text.

@@ -134,6 +134,55 @@ TEST(CutBatch, CutsConstantsWhoseExamplesAreEqual) {
   }
 }
 
+ValueId Positions(Builder& b, absl::string_view name, const Ints& numbers) {
+  return b.graph.AddConstant(
+      name,
+      models::MakeTensor({DType::kI64, {static_cast<int64_t>(numbers.size())}},
+                         numbers.data()));
+}
+
+// GatherElements of x i64[4,3], as it is imported: rows of the flat x at
+// positions that count through all examples.
+models::Graph ElementsOfExamples(const Ints& first, const Ints& outside) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId index = b.Input("index", {4}, DType::kI64);
+  const ValueId at = b.Op("Add", {index, Positions(b, "first", first)});
+  const ValueId inside =
+      b.Op("Less", {index, Positions(b, "size", {3, 3, 3, 3})});
+  const ValueId checked =
+      b.Op("Where", {inside, at, Positions(b, "outside", outside)});
+  const ValueId flat = b.Op("Reshape", {x}, {{"shape", Ints{12}}});
+  const ValueId y = b.Op("Gather", {flat, checked}, {{"axis", int64_t{0}}});
+  const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
+  b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
+  return WithLoss(std::move(b.graph));
+}
+
+TEST(CutBatch, ReadsExamplesAtPositionsFromTheirOwnPartOn) {
+  models::Graph graph = ElementsOfExamples({0, 3, 6, 9}, {12});
+  const absl::Status cut = CutBatch(graph, 2);
+  ASSERT_TRUE(cut.ok()) << cut;
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  const auto& first = graph.value(*graph.Find("first.part")).initial;
+  EXPECT_EQ(first->as<int64_t>()[0], 0);
+  EXPECT_EQ(first->as<int64_t>()[1], 3);
+}
+
+TEST(CutBatch, RefusesPositionsOfOtherExamples) {
+  constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+  ExpectRefused(ElementsOfExamples({0, 3, 6, 8}, {12}), 2, kRefused,
+                "'first' i64[4] has other contents for other examples");
+  // All of the first part, and rows that begin elsewhere.
+  ExpectRefused(ElementsOfExamples({0, 3, 0, 3}, {12}), 2, kRefused,
+                "may read other examples");
+  ExpectRefused(ElementsOfExamples({0, 1, 2, 3}, {12}), 2, kRefused,
+                "may read other examples");
+  // A position of the whole batch that is none beyond it.
+  ExpectRefused(ElementsOfExamples({0, 3, 6, 9}, {11}), 2, kRefused,
+                "computes with numbers of examples");
+}
+
 TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {
   Builder b;
   const ValueId x = b.Input("x", {4, 2});
@@ -201,7 +250,12 @@ TEST(CutBatch, CutsWhatIsComputedWithoutTheBatch) {
       "state", models::MakeTensor({DType::kF32, {4, 3}}, zeros.data()));
   const ValueId recurrent = b.Op("MatMul", {state, b.Parameter("r", {3, 6})});
   const ValueId gates = b.Op("Add", {recurrent, b.Parameter("c", {6})});
-  const ValueId sum = b.Op("Add", {x, gates});
+  // A table is read whole, also where its rows could be cut.
+  const ValueId kind =
+      b.Op("Gather",
+           {b.Parameter("table", {2, 6}), Positions(b, "kinds", {1, 0, 1, 0})},
+           {{"axis", int64_t{0}}});
+  const ValueId sum = b.Op("Add", {b.Op("Add", {x, kind}), gates});
   b.Output(b.Op("MatMul", {sum, b.Parameter("w", {6, 2})}));
   models::Graph graph = WithLoss(std::move(b.graph));
   const absl::Status cut = CutBatch(graph, 2);
