@@ -40,6 +40,12 @@ constexpr double kFarSlower = 1.05;
 constexpr double kAmpleShare = 0.3;
 // Where no plan was found, the next structure has so many times the share.
 constexpr double kRoomier = 1.3;
+// An estimate of so many times the best plan is worth a full search where a
+// short one found no plan. Of estimates that are so many times the best of them
+// at most, that of the structure with the fewest nodes: searches of it get
+// further.
+constexpr double kLargePromise = 0.75;
+constexpr double kAlike = 1.1;
 // With a time limit, a full search ends after this share of what is left.
 constexpr double kFullTimeShare = 0.6;
 
@@ -131,8 +137,31 @@ class Chooser {
       }
       if (!next->HasPlan()) least_share = share * kRoomier;
     }
-    return best_ != nullptr || roomiest == nullptr ? absl::OkStatus()
-                                                   : SearchFully(*roomiest);
+    if (best_ != nullptr) {
+      Candidate* promising =
+          searches < effort.searches ? MostPromising() : nullptr;
+      return promising == nullptr ? absl::OkStatus() : SearchOnce(*promising);
+    }
+    return roomiest == nullptr ? absl::OkStatus() : SearchFully(*roomiest);
+  }
+
+  // Of the structures without a plan, one that promises to be far faster.
+  Candidate* MostPromising() {
+    std::vector<Candidate*> order = InOrder();
+    std::erase_if(
+        order, [](const Candidate* candidate) { return candidate->HasPlan(); });
+    if (order.empty() || EstimateNs(*order.front()) >
+                             static_cast<double>(best_ns_) * kLargePromise) {
+      return nullptr;
+    }
+    const double most_ns = EstimateNs(*order.front()) * kAlike;
+    std::erase_if(order, [&](const Candidate* candidate) {
+      return EstimateNs(*candidate) > most_ns;
+    });
+    return *std::min_element(
+        order.begin(), order.end(), [](const Candidate* a, const Candidate* b) {
+          return a->step.problem.nodes.size() < b->step.problem.nodes.size();
+        });
   }
 
   // In full unless a bound excludes it. No other choice is then slower than the
@@ -252,7 +281,11 @@ class Chooser {
   // worth constructing: in large steps that takes minutes.
   absl::StatusOr<planner::Plan> SearchShortly(
       const Candidate& candidate) const {
-    const StepFlags flags = candidates_.ForShortSearch(candidate);
+    return SearchOnceFor(candidates_.ForShortSearch(candidate), candidate);
+  }
+
+  absl::StatusOr<planner::Plan> SearchOnceFor(
+      const StepFlags& flags, const Candidate& candidate) const {
     LOADLINE_ASSIGN_OR_RETURN(PlanRequest request,
                               ReadPlanRequest(flags.plan, flags.purpose));
     if (best_ != nullptr && candidate.IsLarge()) {
@@ -265,16 +298,28 @@ class Chooser {
 
   // One search of little work. A plan that it finds is a plan too.
   absl::Status SearchQuickly(Candidate& candidate) {
-    auto plan = SearchShortly(candidate);
+    const int64_t before_ns = candidate.found_ns;
+    LOADLINE_RETURN_IF_ERROR(
+        TakeFound(candidate, SearchShortly(candidate), kNoPlanShortly));
+    if (candidate.found_ns < before_ns) {
+      absl::StrAppend(&candidate.outcome, " in a short search");
+    }
+    return absl::OkStatus();
+  }
+
+  // The plan of a search that may have found none, unless there is a faster
+  // one.
+  absl::Status TakeFound(Candidate& candidate,
+                         absl::StatusOr<planner::Plan> plan,
+                         absl::string_view without) {
     if (CannotFit(plan.status()) || absl::IsDeadlineExceeded(plan.status())) {
-      if (!candidate.HasPlan()) candidate.outcome = kNoPlanShortly;
+      if (!candidate.HasPlan()) candidate.outcome = std::string(without);
       return absl::OkStatus();
     }
     LOADLINE_RETURN_IF_ERROR(plan.status());
-    if (plan->predicted.step_ns > candidate.found_ns) return absl::OkStatus();
+    if (plan->predicted.step_ns >= candidate.found_ns) return absl::OkStatus();
     Take(candidate, *std::move(plan));
-    candidate.outcome =
-        absl::StrCat(FormatNs(candidate.found_ns), " in a short search");
+    candidate.outcome = FormatNs(candidate.found_ns);
     return absl::OkStatus();
   }
 
@@ -297,6 +342,14 @@ class Chooser {
     }
     candidate.outcome = FormatNs(candidate.found_ns);
     return absl::OkStatus();
+  }
+
+  // As much work as a full search, without what follows where it finds no plan.
+  absl::Status SearchOnce(Candidate& candidate) {
+    LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
+    return TakeFound(candidate,
+                     SearchOnceFor(candidates_.InTime(candidate, 1), candidate),
+                     kNoPlan);
   }
 
   bool IsAlone() {
