@@ -142,6 +142,7 @@ class UNet(nn.Module):
 
     def __init__(self, channels_in=1, width=8, classes=10):
         super().__init__()
+        self.zeros = width
         self.stem = nn.Conv2d(channels_in, width, 3, padding=1,
                               padding_mode="reflect")
         self.norm1 = nn.GroupNorm(4, width)
@@ -162,7 +163,7 @@ class UNet(nn.Module):
         skip = self.wide2(F.interpolate(c, scale_factor=2, mode="nearest"))
         b = torch.cat([b, F.silu(self.up2(c) + skip)], 1)
         b = F.interpolate(b, scale_factor=2, mode="bilinear")
-        up = F.silu(self.up1(b)) + self.wide1(F.pad(a, (0, 0, 0, 0, 0, a.shape[1])))
+        up = F.silu(self.up1(b)) + self.wide1(F.pad(a, (0, 0, 0, 0, 0, self.zeros)))
         return self.head(torch.cat([a, up], 1)).mean((2, 3))
 
 
