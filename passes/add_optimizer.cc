@@ -58,12 +58,12 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   }
   if (options.state_bits == 8 && options.kind == OptimizerKind::kAdagrad) {
     return absl::InvalidArgumentError(
-        "--optimizer-bits 8: adagrad's sum only grows, and in 8 bits "
-        "it would stop growing; use adamw, adam, lion or sgd");
+        "8-bit optimizer states: adagrad's sum only grows, and in 8 bits it "
+        "would stop growing; use adamw, adam, lion or sgd");
   }
   if (options.state_bits == 8 && options.kind == OptimizerKind::kAdafactor) {
     return absl::InvalidArgumentError(
-        "--optimizer-bits 8: adafactor's are averages of rows and "
+        "8-bit optimizer states: adafactor's are averages of rows and "
         "columns, which stay f32");
   }
   if (options.nesterov && options.momentum == 0) {

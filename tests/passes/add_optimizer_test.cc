@@ -195,7 +195,7 @@ TEST(AddOptimizer, RefusesSettingsOutsideTheirRange) {
                 o.state_bits = 8;
                 o.kind = OptimizerKind::kAdagrad;
               }),
-              HasSubstr("--optimizer-bits 8: adagrad"));
+              HasSubstr("8-bit optimizer states: adagrad"));
 }
 
 TEST(AddOptimizer, KeepsStatesOfLargeParametersIn8Bits) {

@@ -102,8 +102,9 @@ absl::Status CheckAllRead(const OptimizerFlags& flags,
   if (kind == passes::OptimizerKind::kSgd && flags.EffectiveMomentum() == 0 &&
       flags.state_bits != 32) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--optimizer-bits ", flags.state_bits,
-                     ": SGD without a momentum has no state"));
+        absl::StrCat(flags.state_bits,
+                     "-bit optimizer states: SGD without a momentum has no "
+                     "state"));
   }
   return absl::OkStatus();
 }

@@ -60,7 +60,7 @@ TEST(IgnoredFlags, OfTheStepNameTheFlagThatTheyNeed) {
                         "--micro-batches of 2 or more"));
   EXPECT_THAT(ErrorOf("pose", {"--optimizer", "sgd", "--momentum", "0",
                                "--optimizer-bits", "8"}),
-              HasSubstr("--optimizer-bits 8: SGD without a momentum"));
+              HasSubstr("8-bit optimizer states: SGD without a momentum"));
 }
 
 TEST(IgnoredFlags, BatchBesideAnotherSizeOfTheSameAxis) {
