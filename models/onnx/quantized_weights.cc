@@ -281,13 +281,39 @@ void WeightWriter::AddDequantize(const std::string& name,
   nodes_.push_back(std::move(node));
 }
 
+// ONNX Runtime with session.x64quantprecision shifts the codes of weights, once
+// for each integer node, and with them the zero point: it does not load a file
+// where another node reads the same zero point, as with a tied embedding.
+void WeightWriter::SeparateReaders(const std::string& name,
+                                   absl::Span<onnx::NodeProto* const> readers) {
+  const onnx::NodeProto first = nodes_.back();
+  for (size_t r = 1; r < readers.size(); ++r) {
+    const std::string own = absl::StrCat(name, "_", readers[r]->output(0));
+    onnx::TensorProto zero;
+    for (const onnx::TensorProto& proto : graph_->initializer()) {
+      if (proto.name() == first.input(2)) zero = proto;
+    }
+    zero.set_name(absl::StrCat(own, "_zero_point"));
+    *graph_->add_initializer() = zero;
+    onnx::NodeProto node = first;
+    node.set_name(absl::StrCat(own, "_DequantizeLinear"));
+    node.set_input(2, zero.name());
+    node.set_output(0, own);
+    nodes_.push_back(std::move(node));
+    for (std::string& input : *readers[r]->mutable_input()) {
+      if (input == name) input = own;
+    }
+  }
+}
+
 absl::Status WeightWriter::Write(const QuantizedWeight& weight) {
   LOADLINE_RETURN_IF_ERROR(Find(weight.initializer).status());
   LOADLINE_ASSIGN_OR_RETURN(Codes codes, MakeCodes(weight));
-  for (onnx::NodeProto* reader : Readers(weight.initializer)) {
+  const std::vector<onnx::NodeProto*> readers = Readers(weight.initializer);
+  for (onnx::NodeProto* reader : readers) {
     LOADLINE_RETURN_IF_ERROR(WriteBias(reader, weight, &codes));
   }
-  // The readers keep reading the name, which a node now makes.
+  // The first reader keeps reading the name, which a node now makes.
   LOADLINE_ASSIGN_OR_RETURN(onnx::TensorProto * proto,
                             Find(weight.initializer));
   proto->set_name(absl::StrCat(weight.initializer, "_quantized"));
@@ -295,6 +321,7 @@ absl::Status WeightWriter::Write(const QuantizedWeight& weight) {
               proto);
   AddDequantize(weight.initializer, codes.scales, onnx::TensorProto::INT8,
                 codes.zero_points, codes.per_channel, codes.axis);
+  SeparateReaders(weight.initializer, readers);
   return absl::OkStatus();
 }
 

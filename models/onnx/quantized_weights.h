@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "models/onnx/export_quantized.h"
 #include "models/onnx/inference_form.h"
 #include "onnx/onnx_pb.h"
@@ -44,6 +45,10 @@ class WeightWriter {
                      int zero_point_type,
                      const std::vector<int64_t>& zero_points, bool per_channel,
                      int64_t axis);
+  // Every reader of the weight but the first gets a DequantizeLinear like the
+  // last of `nodes_`, and a zero point, of its own.
+  void SeparateReaders(const std::string& name,
+                       absl::Span<onnx::NodeProto* const> readers);
   std::vector<onnx::NodeProto*> Readers(const std::string& name);
   // The tensor behind Identity nodes.
   std::string Origin(std::string name) const;

@@ -126,6 +126,34 @@ TEST_F(ExportQuantizedTest, PutsEveryOperatorBetweenIntegers) {
   EXPECT_EQ(CountOf("Dropout"), 0);
 }
 
+// ONNX Runtime does not load a weight whose zero point two nodes read, with
+// session.x64quantprecision: a tied embedding's, for instance.
+TEST_F(ExportQuantizedTest, GivesEachReaderOfAWeightItsOwnZeroPoint) {
+  WriteFile(folder_ + "/in.onnx", Bytes(ModelFromText(R"(
+g (float[n,2] x, int64[n] i) => (float[n,3] y, float[n,2] z, float[n,2] s)
+<float[3,2] w = {0.5, -1.0, 0.25, 0.0, 1.0, 1.0}> {
+  z = Gather(w, i)
+  t = Transpose(w)
+  y = MatMul(x, t)
+  s = Gather(w, i)
+})",
+                                                      17)));
+  QuantizedModel quantized;
+  quantized.weights = {
+      {"w", 0, 8, true, {1.0f / 127, 0.25f / 127, 1.0f / 127}, {0, 0, 0}}};
+  Export(quantized);
+  EXPECT_EQ(CountOf("DequantizeLinear"), 3);
+  std::set<std::string> zeros, codes;
+  for (const onnx::NodeProto& node : graph_.node()) {
+    if (node.op_type() != "DequantizeLinear") continue;
+    codes.insert(node.input(0));
+    zeros.insert(node.input(2));
+    EXPECT_EQ(Numbers<int8_t>(node.input(2)), (std::vector<int8_t>{0, 0, 0}));
+  }
+  EXPECT_EQ(zeros.size(), 3u);
+  EXPECT_EQ(codes.size(), 1u);
+}
+
 // Biases and statistics in float have become integers and factors.
 TEST_F(ExportQuantizedTest, HasNoInitializerThatNothingReads) {
   Export(Grids());
