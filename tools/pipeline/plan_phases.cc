@@ -68,8 +68,8 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
   flags = FlagsOfRecipe(recipe, std::move(flags));
   LOADLINE_RETURN_IF_ERROR(CheckAllPhases(model, recipe, flags).status());
   PlannedPhases planned;
-  LOADLINE_ASSIGN_OR_RETURN(planned.targets,
-                            ResolveTargets(model, recipe, flags, device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      planned.targets, ResolveTargets(model, recipe, steps, flags, device));
   for (const passes::RecipePhase& phase : passes::PhasesOf(recipe, steps)) {
     LOADLINE_ASSIGN_OR_RETURN(
         const passes::PhaseModel at_start,

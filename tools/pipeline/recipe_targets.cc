@@ -2,6 +2,7 @@
 // sparsity. Tested by tests/tools/pipeline/plan_phases_test.cc.
 #include "tools/pipeline/recipe_targets.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "planner/solve/solve.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -47,12 +49,12 @@ bool IsSparsity(const passes::RecipeEntry& entry) {
 class Resolver {
  public:
   Resolver(const models::Graph& model, const passes::Recipe& recipe,
-           const StepFlags& flags, executor::Device& device)
+           int64_t steps, const StepFlags& flags, executor::Device& device)
       : model_(model),
         recipe_(recipe),
         flags_(flags),
         device_(device),
-        phases_(passes::PhasesOf(recipe, passes::kOpenEnd)),
+        phases_(passes::PhasesOf(recipe, steps)),
         targets_(recipe.entries.size(), 0.0) {}
 
   absl::StatusOr<std::vector<double>> Run() {
@@ -122,25 +124,40 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // What is left at the end of the entry's window with `parts` of
-  // kSparsitySteps.
+  // What is left from the end of the entry's window on with `parts` of
+  // kSparsitySteps: the most bytes of any phase, because quantizers keep
+  // rounded tensors too.
   absl::StatusOr<int64_t> At(size_t e, double parts, bool macs) {
     std::vector<double> targets = targets_;
     targets[e] = parts / kSparsitySteps;
     models::Graph model = model_;
+    int64_t most = 0;
+    bool over = false;
     for (const passes::RecipePhase& phase : phases_) {
       LOADLINE_ASSIGN_OR_RETURN(
           const passes::PhaseModel at_start,
           passes::MakePhaseModel(std::move(model), recipe_, phase));
+      if (over && phase.first_step < phase.end_step) {
+        LOADLINE_ASSIGN_OR_RETURN(
+            const planner::Plan plan,
+            KeepEverythingIn(at_start.step_model,
+                             FlagsOfPhase(at_start, flags_), device_));
+        most = std::max(most, plan.arena_bytes);
+      }
       LOADLINE_ASSIGN_OR_RETURN(
           passes::PrunedGraph pruned,
           passes::RemoveChannels(
               at_start,
               passes::FirstChannels(at_start, recipe_, phase, targets)));
       model = std::move(pruned.graph);
-      if (phase.end_step >= recipe_.entries[e].prune()->end_step) break;
+      if (over || phase.end_step < recipe_.entries[e].prune()->end_step) {
+        continue;
+      }
+      over = true;
+      LOADLINE_ASSIGN_OR_RETURN(most, Measure(model, macs));
+      if (macs) break;
     }
-    return Measure(model, macs);
+    return most;
   }
 
   absl::StatusOr<int64_t> Measure(const models::Graph& model, bool macs) {
@@ -171,9 +188,10 @@ absl::StatusOr<int64_t> KeepEverythingBytes(const models::Graph& model,
 
 absl::StatusOr<std::vector<double>> ResolveTargets(const models::Graph& model,
                                                    const passes::Recipe& recipe,
+                                                   int64_t steps,
                                                    const StepFlags& flags,
                                                    executor::Device& device) {
-  return Resolver(model, recipe, flags, device).Run();
+  return Resolver(model, recipe, steps, flags, device).Run();
 }
 
 }  // namespace loadline::tools

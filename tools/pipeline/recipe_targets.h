@@ -24,12 +24,14 @@ absl::StatusOr<int64_t> KeepEverythingBytes(const models::Graph& model,
 // `model`: as imported. A target in sparsity is that sparsity. Any other is the
 // smallest sparsity, to 1/256, with which the model at the end of the entry's
 // window has no more than the target; entries that end before or with it have
-// their own. Errors: InvalidArgument, as RecipeError, where no sparsity that
-// the entry allows reaches the target, or its scope is global (then widths are
-// not known before training), or it is met without the entry; those of
-// MakePhaseModel and of planning.
+// their own. Bytes are those of every phase of the `steps` after the window,
+// with the quantizers that train then. Errors: InvalidArgument, as RecipeError,
+// where no sparsity that the entry allows reaches the target, or its scope is
+// global (then widths are not known before training), or it is met without the
+// entry; those of MakePhaseModel and of planning.
 absl::StatusOr<std::vector<double>> ResolveTargets(const models::Graph& model,
                                                    const passes::Recipe& recipe,
+                                                   int64_t steps,
                                                    const StepFlags& flags,
                                                    executor::Device& device);
 

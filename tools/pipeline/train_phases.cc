@@ -157,8 +157,9 @@ class PhasedTraining {
     LOADLINE_RETURN_IF_ERROR(executor::CheckTrainable(graph, data_, checked));
     LOADLINE_RETURN_IF_ERROR(CheckPhases());
     LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
-    LOADLINE_ASSIGN_OR_RETURN(result_.targets,
-                              ResolveTargets(model_, recipe_, flags_, *device));
+    LOADLINE_ASSIGN_OR_RETURN(
+        result_.targets,
+        ResolveTargets(model_, recipe_, train_.steps, flags_, *device));
     LOADLINE_RETURN_IF_ERROR(DescribeBefore());
     LOADLINE_ASSIGN_OR_RETURN(result_.before.keep_everything_bytes,
                               KeepEverythingBytes(model_, flags_, *device));

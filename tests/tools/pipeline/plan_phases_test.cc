@@ -78,6 +78,26 @@ TEST_F(PlanPhasesOfMlp, MeetsATargetInPeakBytes) {
   EXPECT_GT(planned->targets[0], 0.3);
 }
 
+// A step that quantizes keeps the rounded tensors too.
+TEST_F(PlanPhasesOfMlp, MeetsATargetInPeakBytesWhereItQuantizes) {
+  const auto whole = KeepEverythingBytes(model_, flags_, *device_);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto recipe =
+      ReadRecipe("r.yaml",
+                 "- method: {kind: prune}\n  degree: {peak_bytes: 40%}\n"
+                 "  process: {start_step: 5, end_step: 20}\n"
+                 "- method: {kind: quantize}\n  process: {start_step: 30}\n",
+                 {});
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  const auto planned =
+      PlanPhases(model_, *recipe, 100, flags_, *device_, nullptr);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  ASSERT_EQ(planned->phases.size(), 3u);
+  EXPECT_LE(planned->phases[1].arena_bytes, *whole * 4 / 10);
+  EXPECT_LE(planned->phases[2].arena_bytes, *whole * 4 / 10);
+  EXPECT_GT(planned->phases[2].arena_bytes, *whole * 36 / 100);
+}
+
 TEST_F(PlanPhasesOfMlp, MeetsATargetInMacs) {
   const int64_t whole = passes::SizeOfModel(model_).macs;
   const auto planned = PlanPhases(model_, Recipe("macs: 0.5"), passes::kOpenEnd,
