@@ -349,12 +349,22 @@ TEST(Recipe, ResumesWithinTheBudgetOfItsFirstPhase) {
 
 TEST(Recipe, PlansForAGpuByItsName) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_gpu"), kCubic);
-  const CommandResult plan =
-      RunLoadline({"plan", Zoo("mlp.onnx"), "--machine", "rtx-4090", "--budget",
-                   "80%", "--recipe", recipe, "--no-recompute"});
+  std::vector<std::string> args = {
+      "plan", Zoo("mlp.onnx"), "--machine", "rtx-4090",      "--budget",
+      "80%",  "--recipe",      recipe,      "--no-recompute"};
+  const CommandResult plan = RunLoadline(args);
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_THAT(plan.out,
               HasSubstr("From step 17 on nothing is recomputed or copied."));
+  args.push_back("--json");
+  const auto phases = RunLoadline(args).json()["phases"];
+  ASSERT_EQ(phases.size(), 2u);
+  for (const auto& phase : phases) {
+    EXPECT_GT(phase["peak_bytes"], 0);
+    EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
+  }
+  EXPECT_LT(phases[1]["step_ns"], phases[0]["step_ns"]);
+  EXPECT_LT(phases[1]["peak_bytes"], phases[0]["peak_bytes"]);
 }
 
 TEST(Recipe, SaysWhatIsWrong) {

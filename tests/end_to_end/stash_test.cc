@@ -24,6 +24,7 @@
 #include "executor/program/program.h"
 #include "executor/train/data.h"
 #include "executor/train/train.h"
+#include "models/onnx/export.h"
 #include "models/storage.h"
 #include "passes/training_pipeline.h"
 #include "planner/problem/used_codecs.h"
@@ -505,9 +506,14 @@ struct DigitsRun {
   int64_t steps;
 };
 
-// Mean loss of the last 60 steps of the MLP on digits.
-double LastLosses(const DigitsRun& run, const std::string& codec,
-                  uint64_t seed) {
+struct Trained {
+  std::vector<float> losses;
+  std::map<std::string, models::Tensor> parameters;
+};
+
+// The MLP on digits.
+Trained TrainDigits(const DigitsRun& run, const std::string& codec,
+                    uint64_t seed) {
   tools::StepFlags flags;
   flags.model.model = Zoo("mlp.onnx");
   flags.model.batch = 32;
@@ -533,8 +539,51 @@ double LastLosses(const DigitsRun& run, const std::string& codec,
       **program, *data,
       {.steps = run.steps, .learning_rate = run.learning_rate, .seed = seed});
   EXPECT_TRUE(result.ok()) << result.status();
-  const std::vector<float>& losses = result->losses;
+  Trained trained = {.losses = result->losses, .parameters = {}};
+  for (ValueId id : (*program)->saved_values()) {
+    const models::Value& value = graph->value(id);
+    if (value.kind != models::ValueKind::kParameter) continue;
+    std::vector<std::byte> bytes(value.type.bytes());
+    EXPECT_TRUE(
+        (*program)->ReadPersistent(value.name, absl::MakeSpan(bytes)).ok());
+    trained.parameters[value.name] =
+        models::MakeTensor(value.type, bytes.data());
+  }
+  return trained;
+}
+
+// Mean of the last 60 steps.
+double LastLosses(const DigitsRun& run, const std::string& codec,
+                  uint64_t seed) {
+  const std::vector<float> losses = TrainDigits(run, codec, seed).losses;
   return std::accumulate(losses.end() - 60, losses.end(), 0.0) / 60;
+}
+
+// On the test images in percent, mean of three seeds.
+double Accuracy(const DigitsRun& run, const std::string& codec) {
+  const std::string path = TestFolder("stash_digits") + "/trained.onnx";
+  double mean = 0;
+  for (uint64_t seed : {1, 2, 3}) {
+    const absl::Status written = models::ExportTrained(
+        Zoo("mlp.onnx"), TrainDigits(run, codec, seed).parameters, path);
+    EXPECT_TRUE(written.ok()) << written;
+    const CommandResult eval =
+        RunLoadline({"eval", path, "--data", Zoo("digits-test.npz"), "--batch",
+                     "1", "--json"});
+    EXPECT_EQ(eval.exit_code, 0) << eval.err;
+    mean += eval.json()["accuracy"].get<double>() * 100 / 3;
+  }
+  std::printf("%s: %.2f %%\n", codec.empty() ? "exact" : codec.c_str(), mean);
+  return mean;
+}
+
+TEST(Stash, SlowEightAndFourBitsAreAsAccurateAsExactOnDigits) {
+  const DigitsRun run = {"adamw", 1e-3f, 1320};
+  const double exact = Accuracy(run, "");
+  EXPECT_GE(exact, 97.5);
+  for (const char* codec : {"group8", "group4"}) {
+    EXPECT_GE(Accuracy(run, codec), exact - 1) << codec;
+  }
 }
 
 // Of three seeds.
