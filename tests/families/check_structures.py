@@ -23,9 +23,10 @@ import check_families
 import compare
 import export_family
 
-# Sums in another order. Rounding where a gradient cancels may be larger, so a
-# parameter's gradient counts as at least this share of the norm of all.
-LIMIT = 1e-5
+# Sums have another order, and where a gradient cancels, rounding is a larger part of
+# it: so the limit is that of check_families.py, and a parameter's gradient counts as at
+# least this share of the norm of all.
+LIMIT = compare.GRADIENT_LIMIT
 LEAST_SHARE = 1e-3
 BUDGETS = [[], ["--budget", "smallest"]]
 
@@ -83,7 +84,7 @@ def check_model(family, exporter, options):
                 break
             gap, parameter = largest_gap(before, whole, parts)
             loss = compare.relative(found["losses"][0], report["losses"][0])
-            good = gap <= LIMIT and loss <= LIMIT
+            good = gap <= LIMIT and loss <= compare.LOSS_LIMIT
             wrong += not good
             print(f"{name}: {'same' if good else 'WRONG'}, loss {loss:.1e}, gradient "
                   f"{gap:.1e} ({parameter})", flush=True)

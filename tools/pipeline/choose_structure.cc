@@ -46,6 +46,9 @@ constexpr double kRoomier = 1.3;
 // further.
 constexpr double kLargePromise = 0.75;
 constexpr double kAlike = 1.1;
+// Estimates that rest on a plan of so many times its operators' time promise
+// too much: it copies nearly everything.
+constexpr double kFarOff = 4;
 // With a time limit, a full search ends after this share of what is left.
 constexpr double kFullTimeShare = 0.6;
 
@@ -147,6 +150,10 @@ class Chooser {
 
   // Of the structures without a plan, one that promises to be far faster.
   Candidate* MostPromising() {
+    if (static_cast<double>(best_ns_) >
+        static_cast<double>(best_->compute_ns) * kFarOff) {
+      return nullptr;
+    }
     std::vector<Candidate*> order = InOrder();
     std::erase_if(
         order, [](const Candidate* candidate) { return candidate->HasPlan(); });
