@@ -162,6 +162,7 @@ class BatchCutter {
     if (node.op == "Add" || node.op == "Sub") {
       LOADLINE_RETURN_IF_ERROR(ShareTerms(node));
     }
+    if (node.op == "Gather") LOADLINE_RETURN_IF_ERROR(CutRowsRead(node));
     std::vector<const TensorType*> types;
     std::vector<int64_t> axes;
     for (ValueId id : node.inputs) {
@@ -280,6 +281,21 @@ class BatchCutter {
     Follow(count[0], graph_.value(count[0]).type, kWhole);
     if (inputs.size() < 3) inputs.push_back(kNoValue);
     inputs[2] = count[0];
+    return absl::OkStatus();
+  }
+
+  // Rows that do not depend on the batch and are read at positions that count
+  // through all examples: those of one part.
+  absl::Status CutRowsRead(Node& gather) {
+    const ValueId rows = gather.inputs[0];
+    const auto axis = static_cast<size_t>(gather.attributes.Int("axis", 0));
+    const int64_t shift = Shift(gather.inputs[1]);
+    if (axis_[Index(rows)] != kWhole || shift == 0 ||
+        whole_[Index(rows)].dims[axis] != shift * parts_) {
+      return absl::OkStatus();
+    }
+    LOADLINE_ASSIGN_OR_RETURN(gather.inputs[0],
+                              PartOfWhole(rows, static_cast<int64_t>(axis)));
     return absl::OkStatus();
   }
 

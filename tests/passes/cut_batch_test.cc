@@ -169,6 +169,33 @@ TEST(CutBatch, ReadsExamplesAtPositionsFromTheirOwnPartOn) {
   EXPECT_EQ(first->as<int64_t>()[1], 3);
 }
 
+// As RoBERTa reads its token types: the same row for each example, of a buffer
+// that has one for each.
+TEST(CutBatch, CutsRowsThatAreReadAtPositionsOfExamples) {
+  for (const bool alike : {true, false}) {
+    Builder b;
+    const ValueId index = b.Input("index", {4}, DType::kI64);
+    const ValueId at =
+        b.Op("Add", {index, Positions(b, "first", {0, 3, 6, 9})});
+    const float rows[] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, alike ? 3.0f : 4.0f};
+    const ValueId flat = b.graph.AddConstant(
+        "rows", models::MakeTensor({DType::kF32, {12}}, rows));
+    const ValueId y = b.Op("Gather", {flat, at}, {{"axis", int64_t{0}}});
+    const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
+    b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
+    models::Graph graph = WithLoss(std::move(b.graph));
+    if (!alike) {
+      ExpectRefused(std::move(graph), 2, absl::StatusCode::kFailedPrecondition,
+                    "'rows' f32[12] has other contents for other examples");
+      continue;
+    }
+    const absl::Status cut = CutBatch(graph, 2);
+    ASSERT_TRUE(cut.ok()) << cut;
+    ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+    EXPECT_EQ(graph.value(*graph.Find("rows.part")).type.ToString(), "f32[6]");
+  }
+}
+
 TEST(CutBatch, RefusesPositionsOfOtherExamples) {
   constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
   ExpectRefused(ElementsOfExamples({0, 3, 6, 8}, {12}), 2, kRefused,
