@@ -174,6 +174,9 @@ class BatchCutter {
     LOADLINE_ASSIGN_OR_RETURN(
         models::NodeCut cut,
         models::CutNode(node, types, outputs, axes, parts_, statistics_));
+    if (cut.position_shift != 0 && !AreOfOnePart(node.inputs[1], node)) {
+      return Refuse(node, "may read other examples");
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (axes[i] == kWhole && cut.inputs[i] != kWhole) {
         LOADLINE_ASSIGN_OR_RETURN(node.inputs[i],
@@ -182,6 +185,10 @@ class BatchCutter {
     }
     LOADLINE_ASSIGN_OR_RETURN(const int64_t shift,
                               ShiftOf(node, node.inputs, cut.position_shift));
+    if (cut.position_shift != 0 && IsAtLeast(node.inputs[1], 0) &&
+        !IsBelow(node.inputs[1], cut.position_shift)) {
+      return Refuse(node, "may read other examples");
+    }
     node.attributes = std::move(cut.attributes);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       axis_[Index(node.outputs[i])] = cut.outputs[i];
@@ -218,16 +225,97 @@ class BatchCutter {
       if (IsBeyond(inputs[1], shifts[2])) return shifts[2];
       if (IsBeyond(inputs[2], shifts[1])) return shifts[1];
     }
-    const bool moves = node.op == "Reshape" || node.op == "Expand" ||
-                       node.op == "Transpose" || node.op == "Slice";
-    if (moves) return shifts[0];
+    if (MovesElements(node)) return shifts[0];
     return Refuse(node, "computes with numbers of examples");
+  }
+
+  // Whether no position is negative once it counts from its own part: then it
+  // would be counted from the end, which is another row in a part than in the
+  // whole. A position beyond the part ends the step with an error in both, or
+  // in the parts alone. `reader`: Gather, GatherGrad or Scatter.
+  bool AreOfOnePart(ValueId positions, const Node& reader) const {
+    const Node* node = &reader;
+    do {
+      if (IsAtLeast(positions, 0)) return true;
+      node = MakerOf(positions);
+      if (node == nullptr) return false;
+      if (node->op != "Where") positions = node->inputs[0];
+    } while (MovesElements(*node));
+    // As the importer writes computed positions: the rows of the whole where an
+    // index is outside its axis.
+    const bool gathers = reader.op == "Gather";
+    const TensorType& rows =
+        whole_[Index(gathers ? reader.inputs[0] : reader.outputs[0])];
+    const auto axis = static_cast<size_t>(reader.attributes.Int("axis", 0));
+    return node->op == "Where" && IsAtLeast(node->inputs[2], rows.dims[axis]) &&
+           IsNotNegative(node->inputs[1], node->inputs[0]);
+  }
+
+  // Whether no element is negative where `condition` holds: a sum of products
+  // of constants and of values that the condition compares with 0.
+  bool IsNotNegative(ValueId id, ValueId condition) const {
+    if (IsAtLeast(id, 0) || Implies(condition, id)) return true;
+    const Node* node = MakerOf(id);
+    if (node == nullptr) return false;
+    if (MovesElements(*node)) return IsNotNegative(node->inputs[0], condition);
+    return (node->op == "Add" || node->op == "Mul") &&
+           IsNotNegative(node->inputs[0], condition) &&
+           IsNotNegative(node->inputs[1], condition);
+  }
+
+  // Whether `condition` has `id >= 0`, or a larger bound, among what it joins.
+  bool Implies(ValueId condition, ValueId id) const {
+    const Node* node = MakerOf(condition);
+    if (node == nullptr) return false;
+    if (node->op == "And") {
+      return Implies(node->inputs[0], id) || Implies(node->inputs[1], id);
+    }
+    return node->op == "GreaterOrEqual" && node->inputs[0] == id &&
+           IsAtLeast(node->inputs[1], 0);
+  }
+
+  static bool MovesElements(const Node& node) {
+    return node.op == "Reshape" || node.op == "Expand" ||
+           node.op == "Transpose" || node.op == "Slice";
+  }
+
+  const Node* MakerOf(ValueId id) const {
+    const auto maker = maker_.find(id);
+    return maker == maker_.end() ? nullptr : &maker->second;
+  }
+
+  // Whether it is a constant of integers, each of which `test` accepts.
+  bool AllOf(ValueId id, bool (*test)(int64_t x, int64_t bound),
+             int64_t bound) const {
+    const models::Value& value = graph_.value(id);
+    if (value.kind != ValueKind::kConstant) return false;
+    const auto all = [&](auto elements) {
+      return std::all_of(elements.begin(), elements.end(),
+                         [&](int64_t x) { return test(x, bound); });
+    };
+    switch (value.type.dtype) {
+      case models::DType::kI64:
+        return all(value.initial->as<int64_t>());
+      case models::DType::kI32:
+        return all(value.initial->as<int32_t>());
+      default:
+        return false;
+    }
+  }
+
+  bool IsAtLeast(ValueId id, int64_t least) const {
+    return AllOf(
+        id, [](int64_t x, int64_t bound) { return x >= bound; }, least);
+  }
+  bool IsBelow(ValueId id, int64_t end) const {
+    return AllOf(
+        id, [](int64_t x, int64_t bound) { return x < bound; }, end);
   }
 
   // Whether it is one number that is no position, in the whole or in a part.
   bool IsBeyond(ValueId id, int64_t shift) const {
     const models::Value& value = graph_.value(id);
-    return value.kind == ValueKind::kConstant &&
+    return Shift(id) == 0 && value.kind == ValueKind::kConstant &&
            value.type.dtype == models::DType::kI64 &&
            value.type.elements() == 1 && shift > 0 &&
            value.initial->as<int64_t>()[0] / shift >= parts_;

@@ -106,11 +106,17 @@ TEST(ChooseStructure, ReturnsThePlanThatItHasWhenItIsStopped) {
   const std::atomic<bool> stop = true;
   const auto stopped =
       tools::PlanTrainingStep(AutoFlags("100%"), device, &stop);
-  EXPECT_TRUE(stopped.ok()) << stopped.status();
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  // No other structure was even posed.
+  ASSERT_GT(stopped->tried.size(), 1u);
+  for (size_t i = 1; i < stopped->tried.size(); ++i) {
+    EXPECT_EQ(stopped->tried[i].outcome, "not searched") << i;
+  }
   tools::StepFlags flags = AutoFlags("100%");
   flags.plan.time_limit = "1ns";
   const auto late = tools::PlanTrainingStep(flags, device, nullptr);
-  EXPECT_TRUE(late.ok()) << late.status();
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ(late->tried.size(), stopped->tried.size());
 }
 
 }  // namespace

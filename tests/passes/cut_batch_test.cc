@@ -141,17 +141,23 @@ ValueId Positions(Builder& b, absl::string_view name, const Ints& numbers) {
                          numbers.data()));
 }
 
+// `first` + `index`, and `outside` where the index is not in [0, 3).
+ValueId Checked(Builder& b, ValueId index, const Ints& first,
+                const Ints& outside) {
+  const ValueId at = b.Op("Add", {index, Positions(b, "first", first)});
+  const ValueId inside =
+      b.Op("And", {b.Op("GreaterOrEqual", {index, Positions(b, "zero", {0})}),
+                   b.Op("Less", {index, Positions(b, "size", {3})})});
+  return b.Op("Where", {inside, at, Positions(b, "outside", outside)});
+}
+
 // GatherElements of x i64[4,3], as it is imported: rows of the flat x at
 // positions that count through all examples.
 models::Graph ElementsOfExamples(const Ints& first, const Ints& outside) {
   Builder b;
   const ValueId x = b.Input("x", {4, 3});
   const ValueId index = b.Input("index", {4}, DType::kI64);
-  const ValueId at = b.Op("Add", {index, Positions(b, "first", first)});
-  const ValueId inside =
-      b.Op("Less", {index, Positions(b, "size", {3, 3, 3, 3})});
-  const ValueId checked =
-      b.Op("Where", {inside, at, Positions(b, "outside", outside)});
+  const ValueId checked = Checked(b, index, first, outside);
   const ValueId flat = b.Op("Reshape", {x}, {{"shape", Ints{12}}});
   const ValueId y = b.Op("Gather", {flat, checked}, {{"axis", int64_t{0}}});
   const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
@@ -175,8 +181,7 @@ TEST(CutBatch, CutsRowsThatAreReadAtPositionsOfExamples) {
   for (const bool alike : {true, false}) {
     Builder b;
     const ValueId index = b.Input("index", {4}, DType::kI64);
-    const ValueId at =
-        b.Op("Add", {index, Positions(b, "first", {0, 3, 6, 9})});
+    const ValueId at = Checked(b, index, {0, 3, 6, 9}, {12});
     const float rows[] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, alike ? 3.0f : 4.0f};
     const ValueId flat = b.graph.AddConstant(
         "rows", models::MakeTensor({DType::kF32, {12}}, rows));
@@ -208,6 +213,49 @@ TEST(CutBatch, RefusesPositionsOfOtherExamples) {
   // A position of the whole batch that is none beyond it.
   ExpectRefused(ElementsOfExamples({0, 3, 6, 9}, {11}), 2, kRefused,
                 "computes with numbers of examples");
+  // Negative positions count from the end of the part, not of the whole.
+  ExpectRefused(ElementsOfExamples({-1, 2, 5, 8}, {12}), 2, kRefused,
+                "may read other examples");
+}
+
+models::Graph FlatRows(Builder& b, ValueId x, ValueId at) {
+  const ValueId flat = b.Op("Reshape", {x}, {{"shape", Ints{12}}});
+  const ValueId y = b.Op("Gather", {flat, at}, {{"axis", int64_t{0}}});
+  const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
+  b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
+  return WithLoss(std::move(b.graph));
+}
+
+TEST(CutBatch, RefusesComputedPositionsThatMayBeNegative) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId index = b.Input("index", {4}, DType::kI64);
+  const ValueId at = b.Op("Add", {index, Positions(b, "first", {0, 3, 6, 9})});
+  ExpectRefused(FlatRows(b, x, at), 2, absl::StatusCode::kFailedPrecondition,
+                "may read other examples");
+}
+
+// Where(...) has 4 for no position, which an Add makes one again.
+TEST(CutBatch, RefusesToComputeWithNumbersThatAreNoPositions) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId index = b.Input("index", {4}, DType::kI64);
+  const ValueId example = Checked(b, index, {0, 1, 2, 3}, {4});
+  const ValueId at = b.Op("Add", {example, Positions(b, "rest", {0, 2, 4, 6})});
+  ExpectRefused(FlatRows(b, x, at), 2, absl::StatusCode::kFailedPrecondition,
+                "may read other examples");
+}
+
+TEST(CutBatch, ReadsConstantPositionsOfTheirOwnPartOnly) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  ExpectRefused(FlatRows(b, x, Positions(b, "at", {0, 6, 6, 12})), 2,
+                absl::StatusCode::kFailedPrecondition,
+                "may read other examples");
+  Builder own;
+  const ValueId y = own.Input("x", {4, 3});
+  models::Graph graph = FlatRows(own, y, Positions(own, "at", {0, 5, 6, 11}));
+  EXPECT_TRUE(CutBatch(graph, 2).ok());
 }
 
 TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {

@@ -20,6 +20,9 @@ constexpr double kShareComputedAgain = 1.0 / 3;
 constexpr int64_t kShortWork = 300'000;
 // With a time limit, a short search ends after this share of what is left.
 constexpr double kShortTimeShare = 0.1;
+// No structure is posed after this share of a time limit: the searches of those
+// that were need the rest.
+constexpr double kPoseTimeShare = 0.3;
 constexpr absl::Duration kLeastTime = absl::Milliseconds(10);
 // Where the plain step is searched shortly: a plan of less is harder to find,
 // and takes longer to look for.
@@ -136,7 +139,10 @@ absl::Status StructureCandidates::List() {
 
 absl::Status StructureCandidates::PoseUpTo(double limit_ns) {
   LOADLINE_RETURN_IF_ERROR(List());
-  while (next_ < possible_.size()) {
+  while (next_ < possible_.size() && !IsLate()) {
+    if (cancel_ != nullptr && cancel_->load()) {
+      return absl::CancelledError("interrupted");
+    }
     const Structure& structure = possible_[next_++];
     LOADLINE_RETURN_IF_ERROR(PoseNext(structure));
     const Candidate& last = all_.back();
@@ -168,6 +174,11 @@ absl::Status StructureCandidates::Measure(Candidate& candidate) {
   LOADLINE_ASSIGN_OR_RETURN(candidate,
                             Pose(candidate.structure, candidate.flags, {}));
   return absl::OkStatus();
+}
+
+bool StructureCandidates::IsLate() const {
+  const auto limit = ParseTimeLimit(flags_.plan.time_limit);
+  return limit.ok() && absl::Now() - start_ > kPoseTimeShare * *limit;
 }
 
 StepFlags StructureCandidates::InTime(const Candidate& candidate,

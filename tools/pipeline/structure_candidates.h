@@ -123,6 +123,8 @@ class StructureCandidates {
   // Adds the structure unless the step does not have it, such as a chain that a
   // part of the batch lacks.
   absl::Status PoseNext(const Structure& structure);
+  // Whether a time limit leaves no time for posing more structures.
+  bool IsLate() const;
   // Sets rates_scale_.
   absl::Status CompareRates();
   double ScaledComputeNs(const Candidate& candidate) const;
