@@ -5,10 +5,8 @@
 #include "passes/cut_batch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/ops/cut_axis.h"
 #include "models/ops/operator.h"
+#include "passes/example_positions.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -33,70 +32,6 @@ using models::ValueKind;
 absl::Status Unalike(const models::Value& value, absl::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat("'", value.name, "' ", value.type.ToString(), " ", why));
-}
-
-// One part of a constant. Every further part has the same elements, or each is
-// larger by `shift` than in the part before it.
-struct PartOfConstant {
-  models::Tensor part;
-  int64_t shift = 0;
-};
-
-// By how much each of `count` elements of type T is larger in `next` than in
-// `first`; none if that differs.
-template <typename T>
-std::optional<int64_t> CommonShift(const std::byte* first,
-                                   const std::byte* next, size_t count) {
-  std::optional<int64_t> shift;
-  for (size_t i = 0; i < count; ++i) {
-    T a, b;
-    std::memcpy(&a, first + i * sizeof(T), sizeof(T));
-    std::memcpy(&b, next + i * sizeof(T), sizeof(T));
-    int64_t own = 0;
-    if (__builtin_sub_overflow(b, a, &own)) return std::nullopt;
-    if (shift.value_or(own) != own) return std::nullopt;
-    shift = own;
-  }
-  return shift;
-}
-
-std::optional<int64_t> ShiftBetween(models::DType dtype, const std::byte* first,
-                                    const std::byte* next, size_t bytes) {
-  if (std::memcmp(first, next, bytes) == 0) return 0;
-  switch (dtype) {
-    case models::DType::kI64:
-      return CommonShift<int64_t>(first, next, bytes / sizeof(int64_t));
-    case models::DType::kI32:
-      return CommonShift<int32_t>(first, next, bytes / sizeof(int32_t));
-    default:
-      return std::nullopt;
-  }
-}
-
-absl::StatusOr<PartOfConstant> CommonPart(const models::Value& value,
-                                          int64_t axis, int64_t parts) {
-  const models::Tensor& whole = *value.initial;
-  const TensorType type = models::PartOf(whole.type, axis, parts);
-  const auto rows = static_cast<size_t>(models::ElementsBefore(type, axis));
-  const auto bytes = rows == 0 ? 0 : static_cast<size_t>(type.bytes()) / rows;
-  std::vector<std::byte> part(rows * bytes);
-  std::optional<int64_t> shift;
-  for (size_t row = 0; row < rows && bytes > 0; ++row) {
-    const std::byte* first =
-        whole.data->data() + row * bytes * static_cast<size_t>(parts);
-    std::memcpy(part.data() + row * bytes, first, bytes);
-    for (int64_t j = 1; j < parts; ++j) {
-      const std::byte* last = first + static_cast<size_t>(j - 1) * bytes;
-      const std::optional<int64_t> own =
-          ShiftBetween(type.dtype, last, last + bytes, bytes);
-      if (!own.has_value() || shift.value_or(*own) != *own) {
-        return Unalike(value, "has other contents for other examples");
-      }
-      shift = own;
-    }
-  }
-  return PartOfConstant{models::MakeTensor(type, part.data()),
-                        shift.value_or(0)};
 }
 
 class BatchCutter {
@@ -174,7 +109,8 @@ class BatchCutter {
     LOADLINE_ASSIGN_OR_RETURN(
         models::NodeCut cut,
         models::CutNode(node, types, outputs, axes, parts_, statistics_));
-    if (cut.position_shift != 0 && !AreOfOnePart(node.inputs[1], node)) {
+    if (cut.position_shift != 0 &&
+        !AreNeverNegative(graph_, maker_, node.inputs[1], RowsOf(node))) {
       return Refuse(node, "may read other examples");
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -185,8 +121,8 @@ class BatchCutter {
     }
     LOADLINE_ASSIGN_OR_RETURN(const int64_t shift,
                               ShiftOf(node, node.inputs, cut.position_shift));
-    if (cut.position_shift != 0 && IsAtLeast(node.inputs[1], 0) &&
-        !IsBelow(node.inputs[1], cut.position_shift)) {
+    if (cut.position_shift != 0 && IsWithin(graph_.value(node.inputs[1]), 0) &&
+        !IsWithin(graph_.value(node.inputs[1]), 0, cut.position_shift - 1)) {
       return Refuse(node, "may read other examples");
     }
     node.attributes = std::move(cut.attributes);
@@ -218,8 +154,15 @@ class BatchCutter {
                     [](int64_t shift) { return shift == 0; })) {
       return 0;
     }
-    if (node.op == "Add") return shifts[0] + shifts[1];
-    if (node.op == "Sub") return shifts[0] - shifts[1];
+    int64_t sum = 0;
+    if (node.op == "Add" &&
+        !__builtin_add_overflow(shifts[0], shifts[1], &sum)) {
+      return sum;
+    }
+    if (node.op == "Sub" &&
+        !__builtin_sub_overflow(shifts[0], shifts[1], &sum)) {
+      return sum;
+    }
     if (node.op == "Where" && shifts[0] == 0) {
       if (shifts[1] == shifts[2]) return shifts[1];
       if (IsBeyond(inputs[1], shifts[2])) return shifts[2];
@@ -229,89 +172,6 @@ class BatchCutter {
     return Refuse(node, "computes with numbers of examples");
   }
 
-  // Whether no position is negative once it counts from its own part: then it
-  // would be counted from the end, which is another row in a part than in the
-  // whole. A position beyond the part ends the step with an error in both, or
-  // in the parts alone. `reader`: Gather, GatherGrad or Scatter.
-  bool AreOfOnePart(ValueId positions, const Node& reader) const {
-    const Node* node = &reader;
-    do {
-      if (IsAtLeast(positions, 0)) return true;
-      node = MakerOf(positions);
-      if (node == nullptr) return false;
-      if (node->op != "Where") positions = node->inputs[0];
-    } while (MovesElements(*node));
-    // As the importer writes computed positions: the rows of the whole where an
-    // index is outside its axis.
-    const bool gathers = reader.op == "Gather";
-    const TensorType& rows =
-        whole_[Index(gathers ? reader.inputs[0] : reader.outputs[0])];
-    const auto axis = static_cast<size_t>(reader.attributes.Int("axis", 0));
-    return node->op == "Where" && IsAtLeast(node->inputs[2], rows.dims[axis]) &&
-           IsNotNegative(node->inputs[1], node->inputs[0]);
-  }
-
-  // Whether no element is negative where `condition` holds: a sum of products
-  // of constants and of values that the condition compares with 0.
-  bool IsNotNegative(ValueId id, ValueId condition) const {
-    if (IsAtLeast(id, 0) || Implies(condition, id)) return true;
-    const Node* node = MakerOf(id);
-    if (node == nullptr) return false;
-    if (MovesElements(*node)) return IsNotNegative(node->inputs[0], condition);
-    return (node->op == "Add" || node->op == "Mul") &&
-           IsNotNegative(node->inputs[0], condition) &&
-           IsNotNegative(node->inputs[1], condition);
-  }
-
-  // Whether `condition` has `id >= 0`, or a larger bound, among what it joins.
-  bool Implies(ValueId condition, ValueId id) const {
-    const Node* node = MakerOf(condition);
-    if (node == nullptr) return false;
-    if (node->op == "And") {
-      return Implies(node->inputs[0], id) || Implies(node->inputs[1], id);
-    }
-    return node->op == "GreaterOrEqual" && node->inputs[0] == id &&
-           IsAtLeast(node->inputs[1], 0);
-  }
-
-  static bool MovesElements(const Node& node) {
-    return node.op == "Reshape" || node.op == "Expand" ||
-           node.op == "Transpose" || node.op == "Slice";
-  }
-
-  const Node* MakerOf(ValueId id) const {
-    const auto maker = maker_.find(id);
-    return maker == maker_.end() ? nullptr : &maker->second;
-  }
-
-  // Whether it is a constant of integers, each of which `test` accepts.
-  bool AllOf(ValueId id, bool (*test)(int64_t x, int64_t bound),
-             int64_t bound) const {
-    const models::Value& value = graph_.value(id);
-    if (value.kind != ValueKind::kConstant) return false;
-    const auto all = [&](auto elements) {
-      return std::all_of(elements.begin(), elements.end(),
-                         [&](int64_t x) { return test(x, bound); });
-    };
-    switch (value.type.dtype) {
-      case models::DType::kI64:
-        return all(value.initial->as<int64_t>());
-      case models::DType::kI32:
-        return all(value.initial->as<int32_t>());
-      default:
-        return false;
-    }
-  }
-
-  bool IsAtLeast(ValueId id, int64_t least) const {
-    return AllOf(
-        id, [](int64_t x, int64_t bound) { return x >= bound; }, least);
-  }
-  bool IsBelow(ValueId id, int64_t end) const {
-    return AllOf(
-        id, [](int64_t x, int64_t bound) { return x < bound; }, end);
-  }
-
   // Whether it is one number that is no position, in the whole or in a part.
   bool IsBeyond(ValueId id, int64_t shift) const {
     const models::Value& value = graph_.value(id);
@@ -319,6 +179,14 @@ class BatchCutter {
            value.type.dtype == models::DType::kI64 &&
            value.type.elements() == 1 && shift > 0 &&
            value.initial->as<int64_t>()[0] / shift >= parts_;
+  }
+
+  // Of Gather, GatherGrad or Scatter: how many rows there are positions of, in
+  // the whole.
+  int64_t RowsOf(const Node& node) const {
+    const ValueId rows = node.op == "Gather" ? node.inputs[0] : node.outputs[0];
+    return whole_[Index(rows)]
+        .dims[static_cast<size_t>(node.attributes.Int("axis", 0))];
   }
 
   static absl::Status Refuse(const Node& node, absl::string_view why) {
@@ -378,8 +246,9 @@ class BatchCutter {
     const ValueId rows = gather.inputs[0];
     const auto axis = static_cast<size_t>(gather.attributes.Int("axis", 0));
     const int64_t shift = Shift(gather.inputs[1]);
-    if (axis_[Index(rows)] != kWhole || shift == 0 ||
-        whole_[Index(rows)].dims[axis] != shift * parts_) {
+    const int64_t size = whole_[Index(rows)].dims[axis];
+    if (axis_[Index(rows)] != kWhole || shift == 0 || size % parts_ != 0 ||
+        size / parts_ != shift) {
       return absl::OkStatus();
     }
     LOADLINE_ASSIGN_OR_RETURN(gather.inputs[0],
@@ -589,7 +458,7 @@ class BatchCutter {
   std::vector<int64_t> shift_;
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
   std::set<std::string> names_;    // of the nodes, before and after
-  std::map<ValueId, Node> maker_;
+  Makers maker_;
   ValueId number_of_parts_ = kNoValue;
   std::map<std::pair<ValueId, int64_t>, ValueId> parts_of_;
 };

@@ -284,15 +284,14 @@ void WeightWriter::AddDequantize(const std::string& name,
 // ONNX Runtime with session.x64quantprecision shifts the codes of weights, once
 // for each integer node, and with them the zero point: it does not load a file
 // where another node reads the same zero point, as with a tied embedding.
-void WeightWriter::SeparateReaders(const std::string& name,
-                                   absl::Span<onnx::NodeProto* const> readers) {
+absl::Status WeightWriter::SeparateReaders(
+    const std::string& name, absl::Span<onnx::NodeProto* const> readers) {
   const onnx::NodeProto first = nodes_.back();
   for (size_t r = 1; r < readers.size(); ++r) {
     const std::string own = absl::StrCat(name, "_", readers[r]->output(0));
-    onnx::TensorProto zero;
-    for (const onnx::TensorProto& proto : graph_->initializer()) {
-      if (proto.name() == first.input(2)) zero = proto;
-    }
+    LOADLINE_ASSIGN_OR_RETURN(const onnx::TensorProto* shared,
+                              Find(first.input(2)));
+    onnx::TensorProto zero = *shared;
     zero.set_name(absl::StrCat(own, "_zero_point"));
     *graph_->add_initializer() = zero;
     onnx::NodeProto node = first;
@@ -304,6 +303,7 @@ void WeightWriter::SeparateReaders(const std::string& name,
       if (input == name) input = own;
     }
   }
+  return absl::OkStatus();
 }
 
 absl::Status WeightWriter::Write(const QuantizedWeight& weight) {
@@ -321,8 +321,7 @@ absl::Status WeightWriter::Write(const QuantizedWeight& weight) {
               proto);
   AddDequantize(weight.initializer, codes.scales, onnx::TensorProto::INT8,
                 codes.zero_points, codes.per_channel, codes.axis);
-  SeparateReaders(weight.initializer, readers);
-  return absl::OkStatus();
+  return SeparateReaders(weight.initializer, readers);
 }
 
 absl::Status WeightWriter::Write(const CodebookWeight& weight) {

@@ -47,8 +47,8 @@ class WeightWriter {
                      int64_t axis);
   // Every reader of the weight but the first gets a DequantizeLinear like the
   // last of `nodes_`, and a zero point, of its own.
-  void SeparateReaders(const std::string& name,
-                       absl::Span<onnx::NodeProto* const> readers);
+  absl::Status SeparateReaders(const std::string& name,
+                               absl::Span<onnx::NodeProto* const> readers);
   std::vector<onnx::NodeProto*> Readers(const std::string& name);
   // The tensor behind Identity nodes.
   std::string Origin(std::string name) const;

@@ -151,18 +151,25 @@ ValueId Checked(Builder& b, ValueId index, const Ints& first,
   return b.Op("Where", {inside, at, Positions(b, "outside", outside)});
 }
 
-// GatherElements of x i64[4,3], as it is imported: rows of the flat x at
+// A linear layer of the elements of `flat` at four positions.
+models::Graph LayerOfElements(Builder& b, ValueId flat, ValueId at) {
+  const ValueId y = b.Op("Gather", {flat, at}, {{"axis", int64_t{0}}});
+  const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
+  b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
+  return WithLoss(std::move(b.graph));
+}
+
+models::Graph FlatRows(Builder& b, ValueId x, ValueId at) {
+  return LayerOfElements(b, b.Op("Reshape", {x}, {{"shape", Ints{12}}}), at);
+}
+
+// GatherElements of x f32[4,3], as it is imported: rows of the flat x at
 // positions that count through all examples.
 models::Graph ElementsOfExamples(const Ints& first, const Ints& outside) {
   Builder b;
   const ValueId x = b.Input("x", {4, 3});
   const ValueId index = b.Input("index", {4}, DType::kI64);
-  const ValueId checked = Checked(b, index, first, outside);
-  const ValueId flat = b.Op("Reshape", {x}, {{"shape", Ints{12}}});
-  const ValueId y = b.Op("Gather", {flat, checked}, {{"axis", int64_t{0}}});
-  const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
-  b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
-  return WithLoss(std::move(b.graph));
+  return FlatRows(b, x, Checked(b, index, first, outside));
 }
 
 TEST(CutBatch, ReadsExamplesAtPositionsFromTheirOwnPartOn) {
@@ -185,10 +192,7 @@ TEST(CutBatch, CutsRowsThatAreReadAtPositionsOfExamples) {
     const float rows[] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, alike ? 3.0f : 4.0f};
     const ValueId flat = b.graph.AddConstant(
         "rows", models::MakeTensor({DType::kF32, {12}}, rows));
-    const ValueId y = b.Op("Gather", {flat, at}, {{"axis", int64_t{0}}});
-    const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
-    b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
-    models::Graph graph = WithLoss(std::move(b.graph));
+    models::Graph graph = LayerOfElements(b, flat, at);
     if (!alike) {
       ExpectRefused(std::move(graph), 2, absl::StatusCode::kFailedPrecondition,
                     "'rows' f32[12] has other contents for other examples");
@@ -218,14 +222,6 @@ TEST(CutBatch, RefusesPositionsOfOtherExamples) {
                 "may read other examples");
 }
 
-models::Graph FlatRows(Builder& b, ValueId x, ValueId at) {
-  const ValueId flat = b.Op("Reshape", {x}, {{"shape", Ints{12}}});
-  const ValueId y = b.Op("Gather", {flat, at}, {{"axis", int64_t{0}}});
-  const ValueId column = b.Op("Reshape", {y}, {{"shape", Ints{4, 1}}});
-  b.Output(b.Op("MatMul", {column, b.Parameter("w", {1, 2})}));
-  return WithLoss(std::move(b.graph));
-}
-
 TEST(CutBatch, RefusesComputedPositionsThatMayBeNegative) {
   Builder b;
   const ValueId x = b.Input("x", {4, 3});
@@ -244,6 +240,21 @@ TEST(CutBatch, RefusesToComputeWithNumbersThatAreNoPositions) {
   const ValueId at = b.Op("Add", {example, Positions(b, "rest", {0, 2, 4, 6})});
   ExpectRefused(FlatRows(b, x, at), 2, absl::StatusCode::kFailedPrecondition,
                 "may read other examples");
+}
+
+TEST(CutBatch, RefusesPositionsWhoseSumOverflows) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  for (const char* op : {"Add", "Sub"}) {
+    Builder b;
+    const ValueId x = b.Input("x", {4, 3});
+    const ValueId index = b.Input("index", {4}, DType::kI64);
+    const int64_t sign = std::string(op) == "Add" ? 1 : -1;
+    ValueId at = b.Op("Add", {index, Positions(b, "a", {0, 0, kHuge, kHuge})});
+    const Ints more = {0, 0, sign * kHuge, sign * kHuge};
+    at = b.Op(op, {at, Positions(b, "b", more)});
+    ExpectRefused(FlatRows(b, x, at), 2, absl::StatusCode::kFailedPrecondition,
+                  "computes with numbers of examples");
+  }
 }
 
 TEST(CutBatch, ReadsConstantPositionsOfTheirOwnPartOnly) {

@@ -353,7 +353,8 @@ class Chooser {
 
   // As much work as a full search, without what follows where it finds no plan.
   absl::Status SearchOnce(Candidate& candidate) {
-    LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
+    LOADLINE_RETURN_IF_ERROR(Prepare(candidate));
+    if (candidate.excluded) return absl::OkStatus();
     return TakeFound(candidate,
                      SearchOnceFor(candidates_.InTime(candidate, 1), candidate),
                      kNoPlan);
