@@ -210,9 +210,19 @@ def prepare(family, exporter, path, parts):
     return found
 
 
+def command_of(family, path, facts, options):
+    frozen = [name for name in compare.weights(path)
+              if name in facts["frozen"] or name.endswith(family.buffers)]
+    return Command(str(options.loadline), family, path, options.folder, frozen)
+
+
+def file_of(family, exporter, folder):
+    return folder / f"{family.library}-{family.name}-{exporter}.onnx"
+
+
 def run_one(family, exporter, options):
-    name = f"{family.library}-{family.name}-{exporter}"
-    path = options.folder / f"{name}.onnx"
+    path = file_of(family, exporter, options.folder)
+    name = path.stem
     result = kept_result(path)
     result.update({"name": family.name, "library": family.library,
                    "exporter": exporter, "stage": "export"})
@@ -222,10 +232,7 @@ def run_one(family, exporter, options):
         if options.export_only:
             print(f"{name}: exported, {time.monotonic() - begin:.0f} s", flush=True)
             return
-        frozen = [name for name in compare.weights(path)
-                  if name in references["facts"]["frozen"]
-                  or name.endswith(family.buffers)]
-        command = Command(str(options.loadline), family, path, options.folder, frozen)
+        command = command_of(family, path, references["facts"], options)
         examine(family, command, references, result)
     except Failed as failure:
         result["error"] = str(failure)
@@ -256,8 +263,9 @@ def is_done(path, parts):
     return "error" in result or all(keys[part] in result for part in parts)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description):
+    """With the flags that say what to export and where."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--loadline", type=pathlib.Path,
                         default=ROOT / "build" / "release" / "tools" / "loadline")
     parser.add_argument("--folder", type=pathlib.Path,
@@ -265,6 +273,20 @@ def main():
     parser.add_argument("--only", default="*", help="pattern of names")
     parser.add_argument("--library", choices=LIBRARIES)
     parser.add_argument("--exporter", choices=EXPORTERS)
+    return parser
+
+
+def chosen(options):
+    """Families with an exporter each."""
+    for library in [options.library] if options.library else LIBRARIES:
+        for family in families(library):
+            if any(fnmatch.fnmatch(family.name, p) for p in options.only.split(",")):
+                for exporter in [options.exporter] if options.exporter else EXPORTERS:
+                    yield family, exporter
+
+
+def main():
+    parser = parser_of(__doc__)
     parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS,
                         help="of train,bf16,budgets; default all")
     parser.add_argument("--export-only", action="store_true")
@@ -278,15 +300,10 @@ def main():
         write_table(options.folder, options.table)
         return
     export_family.quiet()
-    for library in [options.library] if options.library else LIBRARIES:
-        for family in families(library):
-            if not any(fnmatch.fnmatch(family.name, p)
-                       for p in options.only.split(",")):
-                continue
-            for exporter in [options.exporter] if options.exporter else EXPORTERS:
-                path = options.folder / f"{library}-{family.name}-{exporter}.onnx"
-                if not (options.missing and is_done(path, options.parts)):
-                    run_one(family, exporter, options)
+    for family, exporter in chosen(options):
+        path = file_of(family, exporter, options.folder)
+        if not (options.missing and is_done(path, options.parts)):
+            run_one(family, exporter, options)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,7 @@ at most N (default 8) of a model; each with everything kept and at the smallest
 budget. A structure that a model cannot have is printed with the reason. Exit status 1
 if a gradient differs by more than rounding. By hand: it takes an hour for all.
 """
-import argparse
-import fnmatch
 import json
-import pathlib
 import sys
 
 import numpy as np
@@ -65,13 +62,10 @@ def largest_gap(before, whole, parts):
 
 def check_model(family, exporter, options):
     """The number of structures with wrong gradients."""
-    path = options.folder / f"{family.library}-{family.name}-{exporter}.onnx"
+    path = check_families.file_of(family, exporter, options.folder)
     references = check_families.prepare(family, exporter, path, [])
     before = compare.weights(path)
-    frozen = [name for name in before if name in references["facts"]["frozen"]
-              or name.endswith(family.buffers)]
-    command = check_families.Command(str(options.loadline), family, path,
-                                     options.folder, frozen)
+    command = check_families.command_of(family, path, references["facts"], options)
     report, whole = command.first_step()
     wrong = 0
     for flags in structures_of(command, family.batch)[:options.most]:
@@ -92,31 +86,19 @@ def check_model(family, exporter, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--loadline", type=pathlib.Path, default=check_families.ROOT
-                        / "build" / "release" / "tools" / "loadline")
-    parser.add_argument("--folder", type=pathlib.Path,
-                        default=pathlib.Path("/tmp/families"))
-    parser.add_argument("--only", default="*", help="pattern of names")
-    parser.add_argument("--library", choices=check_families.LIBRARIES)
-    parser.add_argument("--exporter", choices=check_families.EXPORTERS)
+    parser = check_families.parser_of(__doc__)
     parser.add_argument("--most", type=int, default=8)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     export_family.quiet()
     wrong = 0
-    for library in [options.library] if options.library else check_families.LIBRARIES:
-        for family in check_families.families(library):
-            if not fnmatch.fnmatch(family.name, options.only):
-                continue
-            for exporter in ([options.exporter] if options.exporter
-                             else check_families.EXPORTERS):
-                try:
-                    wrong += check_model(family, exporter, options)
-                except (Exception, check_families.Timeout) as error:  # an exporter's own
-                    print(f"{library}-{family.name}-{exporter}: "
-                          f"{type(error).__name__}: {compare.first_line(error)}",
-                          flush=True)
+    for family, exporter in check_families.chosen(options):
+        try:
+            wrong += check_model(family, exporter, options)
+        except (Exception, check_families.Timeout) as error:  # an exporter's own
+            name = check_families.file_of(family, exporter, options.folder).stem
+            print(f"{name}: {type(error).__name__}: {compare.first_line(error)}",
+                  flush=True)
     return 1 if wrong else 0
 
 
