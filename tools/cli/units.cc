@@ -137,7 +137,8 @@ absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text) {
   if (value->negative || value->IsZero()) return error("must be above zero");
   if (unit.empty()) {
     return error("a bare number is ambiguous; write ", number, "GiB, ", number,
-                 "MiB or ", number, "% (of what keeping everything takes)");
+                 "MiB, ", number, "B (bytes) or ", number,
+                 "% (of what keeping everything takes)");
   }
   const bool share = unit == "%";
   const int64_t unit_bytes = share ? planner::kWholePpb / 100 : UnitBytes(unit);

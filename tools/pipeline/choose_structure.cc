@@ -140,12 +140,15 @@ class Chooser {
       }
       if (!next->HasPlan()) least_share = share * kRoomier;
     }
-    if (best_ != nullptr) {
-      Candidate* promising =
-          searches < effort.searches ? MostPromising() : nullptr;
-      return promising == nullptr ? absl::OkStatus() : SearchOnce(*promising);
+    if (best_ == nullptr) {
+      return roomiest == nullptr ? absl::OkStatus() : SearchFully(*roomiest);
     }
-    return roomiest == nullptr ? absl::OkStatus() : SearchFully(*roomiest);
+    for (; searches < effort.searches; ++searches) {
+      Candidate* promising = MostPromising();
+      if (promising == nullptr) break;
+      LOADLINE_RETURN_IF_ERROR(SearchOnce(*promising));
+    }
+    return absl::OkStatus();
   }
 
   // Of the structures without a plan, one that promises to be far faster.
@@ -355,9 +358,11 @@ class Chooser {
   absl::Status SearchOnce(Candidate& candidate) {
     LOADLINE_RETURN_IF_ERROR(Prepare(candidate));
     if (candidate.excluded) return absl::OkStatus();
-    return TakeFound(candidate,
-                     SearchOnceFor(candidates_.InTime(candidate, 1), candidate),
-                     kNoPlan);
+    LOADLINE_RETURN_IF_ERROR(TakeFound(
+        candidate, SearchOnceFor(candidates_.InTime(candidate, 1), candidate),
+        kNoPlan));
+    if (!candidate.HasPlan()) candidate.excluded = true;
+    return absl::OkStatus();
   }
 
   bool IsAlone() {

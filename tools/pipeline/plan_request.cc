@@ -96,6 +96,10 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                                         FormatBytes(found->smallest_met_bytes))
                          : ""));
   }
+  if (absl::IsDeadlineExceeded(plan.status())) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        plan.status().message(), "; a larger --time-limit may find one"));
+  }
   return plan;
 }
 

@@ -213,6 +213,7 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
+  NoteIgnoredStructure(flags.plan);
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
   return PoseGraph(std::move(model.graph), flags, device, cancel, check);

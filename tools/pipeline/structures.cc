@@ -21,9 +21,18 @@ namespace loadline::tools {
 namespace {
 
 constexpr char kAuto[] = "auto";
+constexpr char kOnePart[] = "1";
 constexpr int64_t kMostParts = 64;
 constexpr size_t kMostNodes = 20'000;
 constexpr int64_t kSegments[] = {2, 4, 8, 16};
+
+// What `--disable-pass` calls the pass that splits operators.
+constexpr char kSplitPass[] = "split_operators";
+
+bool IsOff(const PlanFlags& flags, absl::string_view pass) {
+  const std::vector<std::string>& off = flags.disabled_passes;
+  return std::find(off.begin(), off.end(), pass) != off.end();
+}
 
 bool HasAutoSplit(const PlanFlags& flags) {
   return std::find(flags.splits.begin(), flags.splits.end(), kAuto) !=
@@ -55,6 +64,12 @@ absl::StatusOr<std::optional<std::vector<passes::Split>>> SplitsOf(
         "--split auto chooses the segments of every chain; give it alone, or "
         "chains only");
   }
+  if (!flags.no_split && !flags.splits.empty() && IsOff(flags, kSplitPass)) {
+    return absl::InvalidArgumentError(
+        "--split: needs the pass split_operators, which --disable-pass "
+        "switches "
+        "off");
+  }
   for (const std::string& text : flags.splits) {
     if (is_auto) break;
     LOADLINE_ASSIGN_OR_RETURN(passes::Split split, passes::ParseSplit(text));
@@ -69,6 +84,20 @@ absl::StatusOr<std::optional<std::vector<passes::Split>>> SplitsOf(
 bool IsAuto(const PlanFlags& flags) {
   return !flags.no_split &&
          (flags.micro_batches == kAuto || HasAutoSplit(flags));
+}
+
+void NoteIgnoredStructure(const PlanFlags& flags) {
+  if (!flags.no_split) return;
+  std::vector<std::string> ignored;
+  if (flags.micro_batches != kOnePart) {
+    ignored.push_back(absl::StrCat("--micro-batches ", flags.micro_batches));
+  }
+  for (const std::string& split : flags.splits) {
+    ignored.push_back(absl::StrCat("--split ", split));
+  }
+  if (ignored.empty()) return;
+  spdlog::info("--no-split: the step stays in one piece; {} is ignored",
+               absl::StrJoin(ignored, ", "));
 }
 
 std::string AutoFlag(const PlanFlags& flags) {
@@ -162,9 +191,7 @@ absl::StatusOr<std::vector<Structure>> PossibleStructures(
     LOADLINE_ASSIGN_OR_RETURN(parts, PossibleMicroBatches(model, flags, plain));
   }
   std::vector<passes::SplittableChain> chains;
-  const std::vector<std::string>& off = flags.plan.disabled_passes;
-  if (!splits.has_value() &&
-      std::find(off.begin(), off.end(), "split_operators") == off.end()) {
+  if (!splits.has_value() && !IsOff(flags.plan, kSplitPass)) {
     // As split_operators finds them: of one part, before masks are stored.
     StepFlags whole = WithStructure(flags, {});
     whole.plan.disabled_passes.push_back("mask_relu_gradient");
@@ -201,9 +228,11 @@ absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
         return value.type.dtype == models::DType::kBF16;
       });
   std::vector<std::string> advice;
-  if (models::MicroBatchesOf(step) == 1 && !keeps_statistics &&
-      passes::MostParts(step) > 1) {
-    advice.push_back("--micro-batches auto (the batch in parts)");
+  const bool has_parts = models::MicroBatchesOf(step) > 1;
+  // The inputs of a part have its examples.
+  if (passes::MostParts(step) > 1 && (has_parts || !keeps_statistics)) {
+    advice.push_back(has_parts ? "--micro-batches auto, or more micro-batches"
+                               : "--micro-batches auto (the batch in parts)");
   }
   advice.push_back("a smaller --batch");
   if (all_f32) advice.push_back("--precision bf16");

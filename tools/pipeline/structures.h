@@ -33,12 +33,16 @@ absl::StatusOr<std::optional<int64_t>> MicroBatchesOf(const PlanFlags& flags);
 
 // PlanFlags::splits; none if they are to be chosen: `--split auto`, or
 // `--micro-batches auto` without --split. Empty with --no-split.
-// InvalidArgument: not of this form, or auto beside a chain.
+// InvalidArgument: not of this form, auto beside a chain, or the pass is
+// disabled.
 absl::StatusOr<std::optional<std::vector<passes::Split>>> SplitsOf(
     const PlanFlags& flags);
 
 // Whether a structure is to be chosen.
 bool IsAuto(const PlanFlags& flags);
+
+// Logs which flags about the structure --no-split overrides.
+void NoteIgnoredStructure(const PlanFlags& flags);
 
 // The flag that asks for a choice: "--micro-batches auto" or "--split auto".
 std::string AutoFlag(const PlanFlags& flags);

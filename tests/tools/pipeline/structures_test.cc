@@ -9,6 +9,7 @@ namespace {
 
 using passes::SplittableChain;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using Splits = std::vector<std::string>;
 
@@ -39,6 +40,15 @@ TEST(SplitsOf, AreOpenWhereSomethingIsChosenAndNothingSaid) {
   off.no_split = true;
   EXPECT_TRUE(SplitsOf(off)->has_value());
   EXPECT_FALSE(IsAuto(off));
+}
+
+TEST(SplitsOf, NeedThePassThatSplits) {
+  PlanFlags flags = Flags("1", {"head=2"});
+  flags.disabled_passes = {"split_operators"};
+  EXPECT_THAT(SplitsOf(flags).status().message(),
+              HasSubstr("--split: needs the pass split_operators"));
+  flags.no_split = true;
+  EXPECT_TRUE(SplitsOf(flags).ok());
 }
 
 TEST(SplitsToTry, AreOfTheLargestKindAndOfAll) {

@@ -43,6 +43,15 @@ TEST(Notes, SayThatARunSavesNothing) {
   EXPECT_THAT(OfMlp(saved).err, Not(HasSubstr("will not be saved")));
 }
 
+TEST(Notes, SayWhichDivisionsOfTheStepNoSplitOverrides) {
+  EXPECT_THAT(
+      OfMlp({"plan", "--no-split", "--micro-batches", "4", "--split", "head=2"})
+          .err,
+      HasSubstr("--no-split: the step stays in one piece; "
+                "--micro-batches 4, --split head=2 is ignored"));
+  EXPECT_THAT(OfMlp({"plan", "--no-split"}).err, Not(HasSubstr("ignored")));
+}
+
 TEST(Notes, SuggestTheNearestFlag) {
   const CommandOutput output =
       RunInProcess({"plan", ZooPath("mlp.onnx"), "--bugdet", "50%"});

@@ -154,6 +154,12 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
       cases.push_back({Mlp(verb, {"--budget", budget}), 2, says});
     }
     cases.push_back({Mlp(verb, Plain("1KiB")), 3, "no plan within"});
+    cases.push_back({Mlp(verb, {"--budget", "70%", "--time-limit", "1ns"}), 5,
+                     "a larger --time-limit may find one"});
+    std::vector<std::string> two_parts = Plain("1KiB");
+    two_parts.insert(two_parts.end(), {"--micro-batches", "2"});
+    cases.push_back({Mlp(verb, two_parts), 3,
+                     "--micro-batches auto, or more micro-batches"});
     cases.push_back({Mlp(verb, {"--time-limit", "5"}), 2, "--time-limit '5'"});
     cases.push_back({Mlp(verb, {"--time-limit", "-5s"}), 2, "above zero"});
     cases.push_back({Mlp(verb, {"--threads", "0"}), 2, "--threads"});
