@@ -75,6 +75,37 @@ class Loss(unittest.TestCase):
             with self.subTest(number):
                 self.check(loss_fn, factor=3.0)
 
+    def test_adds_up_several_terms_with_constant_factors(self):
+        def in_place(y, t):
+            loss = F.mse_loss(y, torch.ones_like(y))
+            loss += 0.1 * y.abs().mean()
+            return loss
+
+        for name, loss_fn in (
+                ("mean of a number", lambda y, t: F.cross_entropy(y, t).mean()),
+                ("factor", lambda y, t: 0.5 * F.cross_entropy(y, t)),
+                ("means", lambda y, t: F.mse_loss(y, torch.ones_like(y)) - 0.05 * torch.mean(
+                    1 + y - y.pow(2) - y.exp())),
+                ("means of unlike size", lambda y, t: (
+                    y.abs().mean() / 3 + y.sum(1).square().mean()) * 2 + 1.5),
+                ("sums", lambda y, t: F.cross_entropy(
+                    y, t, reduction="sum") / 7 - y.square().sum()),
+                ("in place", in_place)):
+            with self.subTest(name):
+                self.check(loss_fn)
+
+    def test_counts_a_penalty_on_weights_once(self):
+        for mean in (F.cross_entropy, lambda y, t: y.square().mean()):
+            model, batch = classifier()
+
+            def loss_fn(y, t, model=model, mean=mean):
+                return mean(y, t) + 0.01 * sum(
+                    p.square().sum() for p in model.parameters())
+
+            expected = step_of(lambda x, y: loss_fn(model(x), y), model, batch)
+            call = prepared(model, batch, 3, loss_fn=loss_fn)
+            self.assertLess(largest_error(expected, step_of(call, model, batch)), 1e-6)
+
     def test_comes_from_a_head_in_segments_too(self):
         self.check(nn.CrossEntropyLoss(torch.rand(12)), split=2)
         self.check(F.cross_entropy, parts=1, split=3)
@@ -89,9 +120,19 @@ class Loss(unittest.TestCase):
 
     def test_refuses_losses_that_it_cannot_add_up(self):
         for reason, loss_fn, error in (
-                ("result of truediv", lambda y, t: F.cross_entropy(
-                    y, t, reduction="sum") / 7, lt.Unsupported),
-                ("result of mul", lambda y, t: 2 * F.cross_entropy(y, t), lt.Unsupported),
+                ("result of var", lambda y, t: y.square().mean() + y.var(), lt.Unsupported),
+                ("targets are ignored", lambda y, t: F.cross_entropy(y, t) + y.abs().mean(),
+                 lt.Unsupported),
+                ("adds a sum over the batch", lambda y, t: F.cross_entropy(y, t) + y.sum(),
+                 lt.Unsupported),
+                ("depend on each other", lambda y, t: F.cross_entropy(
+                    y, t, reduction="sum") / y.shape[0], loadline.InvalidArgument),
+                ("depend on each other", lambda y, t: y.square().mean() + torch.stack(
+                    [y.mean(), y.max()]).mean(), loadline.InvalidArgument),
+                # As a mixture of experts balances its load.
+                ("depend on each other", lambda y, t: (
+                    y.square().sum(1) + 0.002 * y.softmax(-1).mean(0).square().sum()).mean(),
+                 loadline.InvalidArgument),
                 ("depend on each other", lambda y, t: (y @ y.T).mean(),
                  loadline.InvalidArgument),
                 ("depend on each other", lambda y, t: (y - y.mean(0)).square().mean(),

@@ -39,6 +39,15 @@ _MOST_PARTS = 64
 _SPLITS = (1, 2, 4, 8, 16)
 _FEW_SPLITS = (1, 4, 16)  # if parts are chosen too
 _SUMS_BYTES = 256  # of the parts' losses and counts
+# By how much the loss of two examples may differ from the sum of both: so many units in the
+# last place of what is computed in, and so many times what the loss of one example twice is
+# off, which is rounding if it is small.
+_NOISE = 8
+_MOST_NOISE = 0.02
+_MOST_ROUNDINGS = 64
+_EPSILONS = 4
+_LEAST_ROUNDING = 2e-6  # of sums in fp32
+_TF32_EPSILON = 2**-11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,28 +88,37 @@ def structure_of(parts: int, split: int | str, sample: Any, trained_bytes: int) 
 
 def check_independent(model: torch.nn.Module, sample: Any) -> None:
     """Raises InvalidArgument if the loss of two examples together is not that of each alone:
-    of the first and the last of the sample, without dropout and gradients."""
+    of the first and the last of the sample, without dropout and gradients. Each loss that is
+    added up is compared. How far they may be apart is told by the losses of one example twice,
+    where only rounding differs."""
     size = batch_size(sample)
     if size < 2:
         return
-    pair = torch_internals.pytree.tree_map(
-        lambda leaf: leaf[[0, -1]] if isinstance(leaf, torch.Tensor) and leaf.dim()
-        and leaf.shape[0] == size else leaf, sample)
+
+    def rows(batch: Any, which: list[int]) -> Any:
+        count = batch_size(batch)
+        return torch_internals.pytree.tree_map(
+            lambda leaf: leaf[which] if isinstance(leaf, torch.Tensor) and leaf.dim()
+            and leaf.shape[0] == count else leaf, batch)
+
+    pair = rows(sample, [0, -1])
 
     def backend(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        sum_losses(gm, True)
+        sum_losses(gm, True, apart=True)
         return gm.forward
 
     def run(batch: Any) -> torch.Tensor:
         args, kwargs = arguments_of(batch)
         call = torch.compile(model, backend=backend, fullgraph=True, dynamic=False)
-        return loss_of(call(*args, **kwargs)).double()
+        return loss_of(call(*args, **kwargs)).double().view(-1, 2)
 
     modes = [(module, module.training) for module in model.modules()]
     try:
         model.eval()
         with restored_afterwards(model, sample), torch.no_grad():
-            together, alone = run(pair), [run(rows_of(pair, at, at + 1)) for at in (0, 1)]
+            together = run(pair)
+            alone = [run(rows_of(pair, at, at + 1)) for at in (0, 1)]
+            twice = [run(rows(pair, [at, at])) for at in (0, 1)]
     except LoadlineError:
         raise
     except Exception as error:
@@ -113,13 +131,40 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
         for module, training in modes:
             module.training = training
         torch_internals.forget_compiled(model)
-    counts_add = together[1] < 0 or torch.allclose(together[1], alone[0][1] + alone[1][1])
-    if not counts_add or not torch.allclose(
-            together[0], alone[0][0] + alone[1][0], rtol=0.02, atol=1e-6):
-        raise InvalidArgument(
-            "micro_batches: examples of a batch depend on each other: the loss of two of the "
-            f"sample is {float(together[0]):.6g} together, and {float(alone[0][0]):.6g} and "
-            f"{float(alone[1][0]):.6g} alone. A step in parts would be another one")
+    rounding = _rounding(model)
+    for index, of_two in enumerate(together):
+        sums = [one[index, 0] for one in alone]
+        counts = [one[index, 1] for one in alone]
+        noise = max(float((of_both[index, 0] - 2 * one).abs())
+                    for of_both, one in zip(twice, sums))
+        scale = float(sum(one.abs() for one in sums))
+        most = rounding * scale + min(_NOISE * noise, _MOST_NOISE * scale,
+                                      _MOST_ROUNDINGS * rounding * scale)
+        counts_add = of_two[1] < 0 or torch.allclose(of_two[1], counts[0] + counts[1])
+        if not counts_add or not float((of_two[0] - sums[0] - sums[1]).abs()) <= most:
+            raise InvalidArgument(
+                "micro_batches: examples of a batch depend on each other: the loss of two of "
+                f"the sample is {_mean(of_two):.6g} together, and "
+                f"{_mean(alone[0][index]):.6g} and {_mean(alone[1][index]):.6g} alone. A step "
+                "in parts would be another one")
+
+
+def _mean(sum_and_count: torch.Tensor) -> float:
+    total, count = sum_and_count.tolist()
+    return total / count if count > 0 else total
+
+
+def _rounding(model: torch.nn.Module) -> float:
+    """Relative, of a loss."""
+    kinds = {parameter.dtype for parameter in model.parameters()
+             if parameter.is_floating_point()} or {torch.float32}
+    devices = {parameter.device.type for parameter in model.parameters()}
+    kinds |= {torch.get_autocast_dtype(device) for device in devices
+              if torch.is_autocast_enabled(device)}
+    epsilon = max(torch.finfo(kind).eps for kind in kinds)
+    if "cuda" in devices:
+        epsilon = max(epsilon, _TF32_EPSILON)
+    return max(_EPSILONS * epsilon, _LEAST_ROUNDING)
 
 
 def _keeps_everything(plan: planning.Plan) -> bool:

@@ -7,6 +7,8 @@ names. Tested by tests/plugins/python/torch_micro_batches_test.py.
 """
 from __future__ import annotations
 
+import dataclasses
+import operator
 from typing import Any
 
 import torch
@@ -17,6 +19,15 @@ from torch.nn import functional as F
 IS_SUM = -1.0
 _MEANS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
           F.binary_cross_entropy_with_logits)
+# How losses are added up.
+_ADDED = (operator.add, operator.iadd, torch.add, "add", "add_")
+_SUBTRACTED = (operator.sub, operator.isub, torch.sub, "sub", "sub_")
+_MULTIPLIED = (operator.mul, operator.imul, torch.mul, "mul", "mul_")
+_DIVIDED = (operator.truediv, operator.itruediv, torch.div, "div", "div_")
+_NEGATED = (operator.neg, torch.neg, "neg")
+_OF_ONE = ("mean", torch.mean, "sum", torch.sum)  # of a number: that number
+_IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv,
+             "add_", "sub_", "mul_", "div_")
 _BATCH_STATISTICS = (F.batch_norm, torch.batch_norm)
 
 
@@ -82,8 +93,8 @@ def _elements(node: torch.fx.Node) -> float:
             value := argument.meta.get("example_value"), torch.Tensor))).numel())
 
 
-def _in_sums(loss: torch.fx.Node) -> torch.fx.Node:
-    """A new node, the loss of a part as sum and count."""
+def _leaf_in_sums(loss: torch.fx.Node) -> torch.fx.Node | None:
+    """A new node, a loss of a part as sum and count; none for what is no mean or sum."""
     if loss.target is F.cross_entropy:
         return _cross_entropy(loss)
     whole = not loss.args[1:] and not loss.kwargs  # no dim and no type
@@ -94,10 +105,138 @@ def _in_sums(loss: torch.fx.Node) -> torch.fx.Node:
     if loss.target in _MEANS and loss.kwargs.get("reduction", "mean") == "mean" and not any(
             isinstance(one, (str, bool)) for one in loss.args):
         return loss.graph.call_function(mean_sums, (loss, _elements(loss)))
-    raise _refusal(
-        f"its loss is the result of {_name(loss)}, and only of a mean or sum that is the "
-        "last operator is it known how the whole batch divides it (cross_entropy, mse_loss "
-        "and their like, mean, sum)")
+    return None
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _operands(node: torch.fx.Node) -> list[tuple[Any, float]]:
+    """What a number is the weighted sum of; empty if it is something else."""
+    if node.kwargs or not 1 <= len(node.args) <= 2:
+        return []
+    left: Any = node.args[0]
+    if len(node.args) == 1:
+        if node.target in _NEGATED:
+            return [(left, -1.0)]
+        is_number = isinstance(left, torch.fx.Node) and _tensor(left).dim() == 0
+        return [(left, 1.0)] if node.target in _OF_ONE and is_number else []
+    right: Any = node.args[1]
+    if node.target in _ADDED:
+        return [(left, 1.0), (right, 1.0)]
+    if node.target in _SUBTRACTED:
+        return [(left, 1.0), (right, -1.0)]
+    if node.target in _MULTIPLIED and _is_constant(right):
+        return [(left, float(right))]
+    if node.target in _MULTIPLIED and _is_constant(left):
+        return [(right, float(left))]
+    if node.target in _DIVIDED and _is_constant(right) and right:
+        return [(left, 1 / float(right))]
+    return []
+
+
+def _tensor(node: torch.fx.Node) -> torch.Tensor:
+    value = node.meta["example_value"]
+    assert isinstance(value, torch.Tensor)
+    return value
+
+
+@dataclasses.dataclass
+class _Terms:
+    """The loss is the sum of these, times their factors: losses over the batch as sum and
+    count, numbers, and what no example changes, such as a penalty on weights."""
+    losses: list[tuple[torch.fx.Node, float]]
+    constants: list[tuple[torch.fx.Node, float]]
+    number: float = 0.0
+
+    def find(self, node: Any, factor: float, fixed: set[torch.fx.Node]) -> None:
+        if _is_constant(node):
+            self.number += factor * node
+            return
+        if node in fixed:
+            self.constants.append((node, factor))
+            return
+        operands = _operands(node)
+        found = None if operands else _leaf_in_sums(node)
+        if found is not None:
+            self.losses.append((found, factor))
+        elif not operands:
+            raise _refusal(
+                f"its loss is the result of {_name(node)}, and only of means and sums, and of "
+                "what adds them up with constant factors, is it known how the whole batch "
+                "divides it (cross_entropy, mse_loss and their like, mean, sum)")
+        for operand, weight in operands:
+            self.find(operand, factor * weight, fixed)
+
+    def in_sums(self) -> torch.fx.Node:
+        """One node for all. Raises Unsupported where their counts can differ."""
+        (first, factor), *others = self.losses
+        if not others and not self.constants and not self.number and factor == 1:
+            return first
+        counts = [_count_of(pair) for pair, _ in self.losses]
+        if IS_SUM in counts and (set(counts) != {IS_SUM} or self.constants or self.number):
+            raise _refusal("its loss adds a sum over the batch to something else, which the "
+                           "number of parts would multiply. Use means")
+        if others and None in counts:
+            raise _refusal(
+                "its loss adds a cross entropy to other losses over the batch, and they "
+                "divide by other numbers where targets are ignored")
+        ratios = [1.0 if count in (None, IS_SUM) else counts[0] / count for count in counts]
+        return first.graph.call_function(weighted_sums, (
+            tuple(pair for pair, _ in self.losses),
+            tuple(factor * ratio for (_, factor), ratio in zip(self.losses, ratios)),
+            tuple(node for node, _ in self.constants),
+            tuple(factor for _, factor in self.constants), self.number))
+
+
+def _count_of(pair: torch.fx.Node) -> Any:
+    """IS_SUM, what the mean divides by, or none if that depends on the targets."""
+    return None if pair.target is cross_entropy_sums else pair.args[1]
+
+
+def weighted_sums(pairs: tuple[torch.Tensor, ...], factors: tuple[float, ...],
+                  constants: tuple[torch.Tensor, ...], weights: tuple[float, ...],
+                  number: float) -> torch.Tensor:
+    """The sum and the count of factors times losses that are given as such. Factors are
+    relative to the first loss's count. What no example changes counts as often."""
+    total = sum(factor * pair[0] for factor, pair in zip(factors, pairs))
+    each = number + sum(weight * one.to(pairs[0].dtype)
+                        for weight, one in zip(weights, constants))
+    count = pairs[0][1]
+    return torch.stack([total + count * each if constants or number else total, count])
+
+
+def _fixed(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """Numbers that depend on parameters alone, so that every part has the same."""
+    fixed: set[torch.fx.Node] = set()
+    for node in graph.nodes:
+        value = node.meta.get("example_value")
+        if node.op == "placeholder":
+            if isinstance(value, torch.nn.Parameter):
+                fixed.add(node)
+        elif node.op in ("call_function", "call_method") and node.all_input_nodes and all(
+                one in fixed for one in node.all_input_nodes) and not _is_random(node):
+            fixed.add(node)
+    return fixed
+
+
+def _is_random(node: torch.fx.Node) -> bool:
+    return any(word in _name(node) for word in ("drop", "rand", "normal", "bernoulli",
+                                                "multinomial", "exponential"))
+
+
+def _in_sums(loss: torch.fx.Node, apart: bool) -> torch.fx.Node:
+    """A new node, the loss of a part as sum and count."""
+    terms = _Terms([], [])
+    terms.find(loss, 1.0, _fixed(loss.graph))
+    if not terms.losses:
+        raise _refusal("its loss does not depend on the batch")
+    made = terms.in_sums()
+    if apart:
+        return loss.graph.call_function(
+            torch.cat, ([made, *(pair for pair, _ in terms.losses)],))
+    return made
 
 
 def _is_loss(node: Any) -> bool:
@@ -115,8 +254,11 @@ def _refuse_batch_statistics(graph: torch.fx.Graph) -> None:
                 "part has others. Use GroupNorm, or allow_micro_batch_statistics=True")
 
 
-def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool) -> None:
-    """Rewrites a graph of PyTorch's functions in place. Raises Unsupported."""
+def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool,
+               apart: bool = False) -> None:
+    """Rewrites a graph of PyTorch's functions in place: it returns the sum and the count of
+    its part's loss. apart: and then those of each loss over the batch that it adds up.
+    Raises Unsupported."""
     if not allow_statistics:
         _refuse_batch_statistics(gm.graph)
     (output,) = gm.graph.find_nodes(op="output")
@@ -139,13 +281,27 @@ def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool) -> None:
         raise _refusal("float16 needs a loss scaler, which sees the loss of the whole batch "
                        "only after the gradients of its parts. Use bfloat16")
     with gm.graph.inserting_before(loss.next):
-        made = _in_sums(loss)
+        made = _in_sums(loss, apart)
     output.args = torch.fx.map_arg(
         output.args, lambda node: made if node is loss else node)
-    if not loss.users:
-        gm.graph.erase_node(loss)
+    _erase_unused(loss)
     gm.graph.lint()
     gm.recompile()
+
+
+def _erase_unused(node: torch.fx.Node) -> None:
+    """This node, and the operands that were added up for it alone."""
+    if node.users:
+        if node.target in _IN_PLACE:  # the losses that it adds up have other values then
+            raise _refusal(f"its loss is the result of {_name(node)}, which other results "
+                           "read too. Write a = a + b")
+        return
+    if node.op == "placeholder" or not _is_loss(node):
+        return
+    operands = node.all_input_nodes
+    node.graph.erase_node(node)
+    for operand in operands:
+        _erase_unused(operand)
 
 
 def _device(node: torch.fx.Node) -> torch.device:
