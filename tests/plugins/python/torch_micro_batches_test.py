@@ -94,6 +94,20 @@ class Loss(unittest.TestCase):
             with self.subTest(name):
                 self.check(loss_fn)
 
+    def test_adds_a_cross_entropy_to_others_where_no_target_is_ignored(self):
+        def loss_fn(y, t):
+            return y.square().mean() + 0.1 * F.cross_entropy(y, t)
+
+        model, (x, target) = classifier()
+        batch = x, target.clamp_min(0)
+        expected = step_of(lambda x, y: loss_fn(model(x), y), model, batch)
+        call = prepared(model, batch, 3, loss_fn=loss_fn)
+        self.assertLess(largest_error(expected, step_of(call, model, batch)), 1e-6)
+        model.zero_grad()
+        with self.assertRaisesRegex(loadline.InvalidArgument, "4 targets of this batch"):
+            call(x, target)
+        self.assertTrue(all(p.grad is None for p in model.parameters()))
+
     def test_counts_a_penalty_on_weights_once(self):
         for mean in (F.cross_entropy, lambda y, t: y.square().mean()):
             model, batch = classifier()
@@ -121,8 +135,8 @@ class Loss(unittest.TestCase):
     def test_refuses_losses_that_it_cannot_add_up(self):
         for reason, loss_fn, error in (
                 ("result of var", lambda y, t: y.square().mean() + y.var(), lt.Unsupported),
-                ("targets are ignored", lambda y, t: F.cross_entropy(y, t) + y.abs().mean(),
-                 lt.Unsupported),
+                ("weights of classes", lambda y, t: F.cross_entropy(
+                    y, t, torch.rand(12)) + y.abs().mean(), lt.Unsupported),
                 ("adds a sum over the batch", lambda y, t: F.cross_entropy(y, t) + y.sum(),
                  lt.Unsupported),
                 ("depend on each other", lambda y, t: F.cross_entropy(

@@ -190,6 +190,11 @@ class Parts(torch.nn.Module):
             for parameter, gradient in before:
                 parameter.grad = gradient
         assert total is not None
+        if len(total) > 2 and total[2]:  # part_sums.weighted_sums
+            raise InvalidArgument(
+                f"micro_batches: the loss adds a cross entropy to other losses, and "
+                f"{int(total[2])} targets of this batch are ignored: the cross entropy of the "
+                "whole batch divides by fewer than that of a part can know")
         count = torch.where(total[1] < 0, 1.0, total[1])  # part_sums.IS_SUM
         anchor = torch.zeros((), device=total.device, requires_grad=True)
         loss = _Finish.apply(anchor, total[0] / count, _Gradients(found, count))

@@ -170,7 +170,7 @@ class _Terms:
             self.find(operand, factor * weight, fixed)
 
     def in_sums(self) -> torch.fx.Node:
-        """One node for all. Raises Unsupported where their counts can differ."""
+        """One node for all. Raises Unsupported where their counts differ."""
         (first, factor), *others = self.losses
         if not others and not self.constants and not self.number and factor == 1:
             return first
@@ -180,31 +180,50 @@ class _Terms:
                            "number of parts would multiply. Use means")
         if others and None in counts:
             raise _refusal(
-                "its loss adds a cross entropy to other losses over the batch, and they "
-                "divide by other numbers where targets are ignored")
+                "its loss adds a cross entropy with weights of classes to other losses over "
+                "the batch, and they divide by other numbers")
         ratios = [1.0 if count in (None, IS_SUM) else counts[0] / count for count in counts]
         return first.graph.call_function(weighted_sums, (
             tuple(pair for pair, _ in self.losses),
             tuple(factor * ratio for (_, factor), ratio in zip(self.losses, ratios)),
             tuple(node for node, _ in self.constants),
-            tuple(factor for _, factor in self.constants), self.number))
+            tuple(factor for _, factor in self.constants), self.number,
+            counts[0] if others and counts[0] != IS_SUM else None,
+            tuple(float(count) for count in counts if others and count != IS_SUM)))
 
 
 def _count_of(pair: torch.fx.Node) -> Any:
-    """IS_SUM, what the mean divides by, or none if that depends on the targets."""
-    return None if pair.target is cross_entropy_sums else pair.args[1]
+    """IS_SUM, what the mean divides by if no target is ignored, or none if that depends on
+    the targets."""
+    if pair.target is not cross_entropy_sums:
+        return pair.args[1]
+    target, weight = pair.args[1:3]
+    assert isinstance(target, torch.fx.Node)
+    return None if weight is not None else float(_tensor(target).numel())
 
 
 def weighted_sums(pairs: tuple[torch.Tensor, ...], factors: tuple[float, ...],
                   constants: tuple[torch.Tensor, ...], weights: tuple[float, ...],
-                  number: float) -> torch.Tensor:
+                  number: float, count: float | None, counts: tuple[float, ...]
+                  ) -> torch.Tensor:
     """The sum and the count of factors times losses that are given as such. Factors are
-    relative to the first loss's count. What no example changes counts as often."""
+    relative to the first loss's count. What no example changes counts as often. With `counts`
+    there is a third number: of targets that a loss ignores, for which it divides by less."""
     total = sum(factor * pair[0] for factor, pair in zip(factors, pairs))
-    each = number + sum(weight * one.to(pairs[0].dtype)
-                        for weight, one in zip(weights, constants))
-    count = pairs[0][1]
-    return torch.stack([total + count * each if constants or number else total, count])
+    assert isinstance(total, torch.Tensor)
+    found = pairs[0][1] if count is None else torch.full_like(total, count)
+    if constants or number:
+        total = total + found * (number + sum(
+            weight * one.to(total.dtype) for weight, one in zip(weights, constants)))
+    if not counts:
+        return torch.stack([total, found])
+    ignored = sum(of_all - pair[1].detach() for of_all, pair in zip(counts, pairs))
+    return torch.stack([total, found, torch.as_tensor(ignored).to(total)])
+
+
+def _apart(*made: torch.Tensor) -> torch.Tensor:
+    """All as sums and counts, one after the other."""
+    return torch.cat([one[:2] for one in made])
 
 
 def _fixed(graph: torch.fx.Graph) -> set[torch.fx.Node]:
@@ -235,7 +254,7 @@ def _in_sums(loss: torch.fx.Node, apart: bool) -> torch.fx.Node:
     made = terms.in_sums()
     if apart:
         return loss.graph.call_function(
-            torch.cat, ([made, *(pair for pair, _ in terms.losses)],))
+            _apart, (made, *(pair for pair, _ in terms.losses)))
     return made
 
 
