@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The table of docs/pytorch.md: do language models train on cards of several sizes?
 
-    pytorch_estimates.py [--models 1B,3B,8B] [--ways lora,full] [--sequences 2048,8192]
+    pytorch_estimates.py [--models 1B,3B,8B,14B] [--ways lora,full,backward]
+        [--sequences 2048,8192,32768]
 
-Runs `loadline.torch.estimate` on models of Llama 3's shapes without weights, in bf16 with
-AdamW, one sequence a step, LoRA of rank 16 on the attention's layers. One line for each: the
+Runs `loadline.torch.estimate` on models of Llama 3's shapes, and one of Qwen 2.5's (14B),
+without weights, in bf16 with AdamW, one sequence a step: LoRA of rank 16 on the attention's
+layers, every parameter, or every parameter with updates in the backward. One line for each: the
 least memory, and what a step takes longer within each card's memory than with everything
 kept; "-": no plan. Times are those of the profile of --machine, for all card sizes.
 Prints the seconds and the resident memory that each took.
@@ -23,7 +25,9 @@ SHAPES = {
     "1B": Shape(16, 2048, 8192, 32, 128256, 8, tied=True),
     "3B": Shape(28, 3072, 8192, 24, 128256, 8, tied=True),
     "8B": Shape(32, 4096, 14336, 32, 128256, 8),
+    "14B": Shape(48, 5120, 13824, 40, 152064, 8, attention_bias=True),
 }
+WAYS = {"lora": "LoRA", "full": "full", "backward": "full, in the backward"}
 CARDS_GIB = (8, 12, 16, 24, 48, 80)
 
 
@@ -37,14 +41,14 @@ def row(name, way, sequence, machine):
     found = loadline.torch.estimate(
         model.to(torch.bfloat16), torch.optim.AdamW,
         sample={"input_ids": tokens, "labels": tokens}, machine=machine,
-        lora=16 if way == "lora" else None,
+        lora=16 if way == "lora" else None, update_in_backward=way == "backward",
         budgets=["smallest", *(f"{gib}GiB" for gib in CARDS_GIB)])
     smallest, *cards = found.rows
     cells = [f"{100 * one.slower:.1f} %" if one.plan else "-" for one in cards]
     gib = (smallest.peak_bytes + found.outside_bytes) / 2**30
     least = f"{gib:.1f}" if smallest.plan else "-"
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"| {name} | {'LoRA' if way == 'lora' else 'full'} | {sequence:,} | {least} | "
+    print(f"| {name} | {WAYS[way]} | {sequence:,} | {least} | "
           + " | ".join(cells) + f" | {time.process_time() - cpu:.0f} |",
           f"  wall {time.perf_counter() - start:.0f} s, most resident so far {rss:.0f} MiB",
           flush=True)
@@ -52,9 +56,9 @@ def row(name, way, sequence, machine):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", default="1B,3B,8B")
-    parser.add_argument("--ways", default="lora,full")
-    parser.add_argument("--sequences", default="2048,8192")
+    parser.add_argument("--models", default=",".join(SHAPES))
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--sequences", default="2048,8192,32768")
     parser.add_argument("--machine", default="rtx-4090")
     given = parser.parse_args()
     print("| model | trained | tokens | least GiB | "

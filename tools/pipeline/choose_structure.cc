@@ -24,15 +24,21 @@
 namespace loadline::tools {
 namespace {
 
-// Full searches at most, and the largest estimate that is worth one, in times
-// of the best plan: where the plain step has so few nodes, and where it has
+// How much is searched where the plain step has so few nodes, and where it has
 // more.
 struct Effort {
-  int searches = 0;
+  int searches = 0;  // in full at most
+  // The largest estimate that is worth one, in times of the best plan: where a
+  // short search found a plan, and where it found none.
   double worth = 0;
+  double promise = 0;
+  // Of estimates without a plan that are so many times the best of them at
+  // most, that of the structure with the fewest nodes is searched: such a
+  // search gets further.
+  double alike = 0;
 };
-constexpr Effort kSmallStep = {4, 1.1};
-constexpr Effort kLargeStep = {2, 0.98};
+constexpr Effort kSmallStep = {4, 1.1, 1, 1.2};
+constexpr Effort kLargeStep = {2, 0.98, 0.75, 1.1};
 constexpr int kSmallestSearches = 4;  // for the smallest budget
 // So many times the time of a plan that segments do not mend it.
 constexpr double kFarSlower = 1.05;
@@ -40,12 +46,6 @@ constexpr double kFarSlower = 1.05;
 constexpr double kAmpleShare = 0.3;
 // Where no plan was found, the next structure has so many times the share.
 constexpr double kRoomier = 1.3;
-// An estimate of so many times the best plan is worth a full search where a
-// short one found no plan. Of estimates that are so many times the best of them
-// at most, that of the structure with the fewest nodes: searches of it get
-// further.
-constexpr double kLargePromise = 0.75;
-constexpr double kAlike = 1.1;
 // Estimates that rest on a plan of so many times its operators' time promise
 // too much: it copies nearly everything.
 constexpr double kFarOff = 4;
@@ -144,15 +144,15 @@ class Chooser {
       return roomiest == nullptr ? absl::OkStatus() : SearchFully(*roomiest);
     }
     for (; searches < effort.searches; ++searches) {
-      Candidate* promising = MostPromising();
+      Candidate* promising = MostPromising(effort);
       if (promising == nullptr) break;
       LOADLINE_RETURN_IF_ERROR(SearchOnce(*promising));
     }
     return absl::OkStatus();
   }
 
-  // Of the structures without a plan, one that promises to be far faster.
-  Candidate* MostPromising() {
+  // Of the structures without a plan, one that promises to be faster.
+  Candidate* MostPromising(const Effort& effort) {
     if (static_cast<double>(best_ns_) >
         static_cast<double>(best_->compute_ns) * kFarOff) {
       return nullptr;
@@ -161,10 +161,10 @@ class Chooser {
     std::erase_if(
         order, [](const Candidate* candidate) { return candidate->HasPlan(); });
     if (order.empty() || EstimateNs(*order.front()) >
-                             static_cast<double>(best_ns_) * kLargePromise) {
+                             static_cast<double>(best_ns_) * effort.promise) {
       return nullptr;
     }
-    const double most_ns = EstimateNs(*order.front()) * kAlike;
+    const double most_ns = EstimateNs(*order.front()) * effort.alike;
     std::erase_if(order, [&](const Candidate* candidate) {
       return EstimateNs(*candidate) > most_ns;
     });
