@@ -145,6 +145,7 @@ class Run {
     if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
       LOADLINE_RETURN_IF_ERROR(Save(step));
     }
+    if (step == options_.steps || step == options_.pause_step) Rescue(step);
     LOADLINE_ASSIGN_OR_RETURN(result_.weights_sha256, WeightsSha256(program_));
     return std::move(result_);
   }
@@ -233,17 +234,32 @@ class Run {
                        .left_s = rate > 0 ? left / rate : 0});
   }
 
-  absl::Status Save(int64_t steps_done) {
+  absl::Status SaveTo(const std::string& path, int64_t steps_done) {
     if (constants_.empty()) constants_ = DigestOfConstants(program_.graph());
-    result_.unsaved =
-        SaveCheckpoint(options_.checkpoint_path, program_,
-                       {.step = steps_done,
-                        .seed = options_.seed,
-                        .shuffle = options_.shuffle,
-                        .batch = batcher_.batch(),
-                        .examples_seen = steps_done * batcher_.batch(),
-                        .notes = options_.notes,
-                        .constants = constants_});
+    return SaveCheckpoint(path, program_,
+                          {.step = steps_done,
+                           .seed = options_.seed,
+                           .shuffle = options_.shuffle,
+                           .batch = batcher_.batch(),
+                           .examples_seen = steps_done * batcher_.batch(),
+                           .notes = options_.notes,
+                           .constants = constants_});
+  }
+
+  void Rescue(int64_t steps_done) {
+    if (!options_.checkpoint_path.empty() || !options_.rescue_paths) return;
+    for (const std::string& path : options_.rescue_paths(program_.graph())) {
+      const absl::Status saved = SaveTo(path, steps_done);
+      if (saved.ok()) {
+        result_.rescue_path = path;
+        return;
+      }
+      if (options_.not_saved) options_.not_saved(saved);
+    }
+  }
+
+  absl::Status Save(int64_t steps_done) {
+    result_.unsaved = SaveTo(options_.checkpoint_path, steps_done);
     if (result_.unsaved.ok()) {
       saved_step_ = steps_done;
     } else if (!options_.not_saved || Stopped()) {

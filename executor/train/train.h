@@ -54,6 +54,11 @@ struct TrainOptions {
   // none of these), one when interrupted and one at the end.
   std::string checkpoint_path;
   int64_t checkpoint_interval = 0;
+  // Without a checkpoint_path: asked after the last step of `steps`, and after
+  // pause_step, where a checkpoint shall be written nevertheless, because the
+  // caller cannot keep the result or go on otherwise. Paths in the order in
+  // which they are tried; none: there is no need. May be empty.
+  std::function<std::vector<std::string>(const models::Graph&)> rescue_paths;
   // Start from the checkpoint at `checkpoint_path`, which must exist and come
   // from a run of the same model, seed, batch and shuffling. The result has the
   // same bits as an uninterrupted run.
@@ -86,6 +91,7 @@ struct TrainResult {
   int64_t device_bytes = 0;    // Device::UsedBytes after the last step
   std::string weights_sha256;  // checkpoint.h
   absl::Status unsaved;        // why the last checkpoint is not there
+  std::string rescue_path;     // that of rescue_paths that was written
 };
 
 // The errors that Train would end with before its first step, from the graph

@@ -86,7 +86,11 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
     }
     if (!interrupted &&
         result.err.find(options.interrupt_when) != std::string::npos) {
-      kill(child, options.signal);
+      if (options.then) {
+        options.then();
+      } else {
+        kill(child, options.signal);
+      }
       interrupted = true;
     }
   }

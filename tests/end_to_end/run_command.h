@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,12 @@ struct CommandResult {
 };
 
 // `args`: without the program's name. `interrupt_when`: sends one `signal` when
-// stderr contains this text. `file_bytes_limit`: limit on the size of files, to
-// simulate a full disk.
+// stderr contains this text, or calls `then` instead. `file_bytes_limit`: limit
+// on the size of files, to simulate a full disk.
 struct CommandOptions {
   std::string interrupt_when;
   int signal = SIGINT;
+  std::function<void()> then = {};
   long file_bytes_limit = -1;
   long data_bytes_limit = -1;   // RLIMIT_DATA
   bool ignore_signals = false;  // start it with SIGINT, ... ignored

@@ -353,6 +353,9 @@ class PhasedTraining {
       if (steps > 0) record.measured_step_ns = part.step_ns;
       Append(std::move(part));
       if (result_.train.interrupted) break;
+      if (run_.goes_on && done < train_.steps) {
+        LOADLINE_RETURN_IF_ERROR(run_.goes_on(result_.train.rescue_path));
+      }
       LOADLINE_RETURN_IF_ERROR(Evaluate(phase, number_, done));
     } while (done < phase.end_step && !result_.train.interrupted);
     result_.phases.push_back(std::move(record));

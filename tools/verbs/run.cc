@@ -35,6 +35,7 @@
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/lora.h"
+#include "tools/pipeline/model_files.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_training_step.h"
@@ -47,6 +48,7 @@
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
 #include "tools/verbs/check_room.h"
+#include "tools/verbs/rescue.h"
 #include "tools/verbs/run_flags.h"
 
 namespace loadline::tools {
@@ -136,6 +138,7 @@ struct Part {
   bool resume = false;
   Notes notes;  // for its checkpoints
   executor::MetricsFile* metrics = nullptr;
+  const ModelFiles* files = nullptr;
 };
 
 absl::StatusOr<executor::TrainResult> TrainProgram(
@@ -150,6 +153,9 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   options.notes = part.notes;
   options.stop = stop;
   options.not_saved = WarnNotWritten;
+  options.rescue_paths = [&](const models::Graph& graph) {
+    return RescuePaths(flags, *part.files, graph);
+  };
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
@@ -166,8 +172,9 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
 // plan on another device, from the same weights and optimizer state.
 absl::StatusOr<executor::TrainResult> TrainTwoPlans(
     const RunFlags& flags, const executor::DataSet& data,
-    const std::atomic<bool>* stop, executor::MetricsFile* metrics,
-    PlannedStep* step, Running* running, Replanned* first_plan) {
+    const std::atomic<bool>* stop, const ModelFiles& files,
+    executor::MetricsFile* metrics, PlannedStep* step, Running* running,
+    Replanned* first_plan) {
   executor::StepTimes times(step->graph, step->problem, step->plan);
   bool cold = true;
   LOADLINE_ASSIGN_OR_RETURN(
@@ -175,7 +182,8 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
       TrainProgram(flags, *running->program, data, stop,
                    {.most_steps = flags.replan_after.value_or(5),
                     .resume = flags.resume,
-                    .metrics = metrics},
+                    .metrics = metrics,
+                    .files = &files},
                    [&] {
                      if (!std::exchange(cold, false))
                        times.Add(running->device->trace());
@@ -200,7 +208,7 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   LOADLINE_ASSIGN_OR_RETURN(
       executor::TrainResult rest,
       TrainProgram(flags, *running->program, data, stop,
-                   {.first_step = done, .metrics = metrics}));
+                   {.first_step = done, .metrics = metrics, .files = &files}));
   rest.first_step = first.first_step;
   rest.losses.insert(rest.losses.begin(), first.losses.begin(),
                      first.losses.end());
@@ -210,8 +218,8 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
 // Writes the trained model, that with averaged weights, and adapters: each that
 // can be written, whatever became of the others. Frees the program and the
 // arena as soon as the weights are read: writing takes memory too.
-absl::Status WriteModels(const RunFlags& flags, const PlannedStep& step,
-                         Running* running) {
+absl::Status WriteModels(const RunFlags& flags, const ModelFiles& files,
+                         const PlannedStep& step, Running* running) {
   const std::string& averaged = flags.training.average;
   LOADLINE_ASSIGN_OR_RETURN(const OptionalLora lora,
                             LoraFor(flags.step.optimizer, flags.step.model));
@@ -222,6 +230,7 @@ absl::Status WriteModels(const RunFlags& flags, const PlannedStep& step,
                       ReaderOfProgram(step.graph, *running->program)));
   }
   if (flags.out.empty() && averaged.empty()) return status;
+  LOADLINE_RETURN_IF_ERROR(files.CheckUnchanged());
   LOADLINE_ASSIGN_OR_RETURN(
       ModelState state,
       ReadModelState(step, *running->program, !averaged.empty(), lora));
@@ -283,8 +292,9 @@ void ShowEvaluation(int64_t step, const executor::Evaluation& evaluation) {
 // Trains and evaluates in turns (tools/pipeline/evaluated_run.h).
 absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     const RunFlags& flags, const executor::DataSet& data,
-    const std::atomic<bool>* stop, EvaluationPlan& evaluation,
-    executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
+    const std::atomic<bool>* stop, const ModelFiles& files,
+    EvaluationPlan& evaluation, executor::MetricsFile* metrics,
+    PlannedStep* step, Running* running) {
   absl::Status unwritten;
   EvaluatedRunOptions options;
   LOADLINE_ASSIGN_OR_RETURN(options.steps, StepsFor(flags, data, step->graph));
@@ -311,7 +321,8 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
                                            {.first_step = first_step,
                                             .most_steps = most_steps,
                                             .notes = notes,
-                                            .metrics = metrics}));
+                                            .metrics = metrics,
+                                            .files = &files}));
     if (most_steps == 0) result.interrupted = false;
     return result;
   };
@@ -356,8 +367,11 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     if (!best || flags.training.best.empty()) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(const ModelState model,
                               ModelStateOf(*step, state, lora));
-    absl::Status written = WriteModel(*step, model, flags.step.model.model,
-                                      /*average=*/false, flags.training.best);
+    absl::Status written = files.CheckUnchanged();
+    if (written.ok()) {
+      written = WriteModel(*step, model, flags.step.model.model,
+                           /*average=*/false, flags.training.best);
+    }
     if (!written.ok()) WarnNotWritten(written);
     unwritten = std::move(written);
     return absl::OkStatus();
@@ -397,7 +411,8 @@ void NoteIfNothingIsSaved(const RunFlags& flags) {
       "FILE saves it");
 }
 
-absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
+absl::Status RunRecipe(const RunFlags& flags, const ModelFiles& model_files,
+                       const std::atomic<bool>* stop) {
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
@@ -443,12 +458,23 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
     return absl::OkStatus();
   };
   run.train.not_saved = WarnNotWritten;
+  run.train.rescue_paths = [&](const models::Graph& graph) {
+    return RescuePaths(flags, model_files, graph);
+  };
+  run.goes_on = [&](const std::string& rescue_path) {
+    return WithRescue(model_files.CheckUnchanged(), rescue_path);
+  };
   NoteIfNothingIsSaved(flags);
   LOADLINE_ASSIGN_OR_RETURN(PhasedResult result, TrainPhases(run, stop));
   FileBytes files;
   if (!flags.out.empty() && !result.train.interrupted) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        files, WritePruned(flags.step.model, flags.out, &result));
+    LOADLINE_RETURN_IF_ERROR(
+        WithRescue(model_files.CheckUnchanged(), result.train.rescue_path));
+    absl::StatusOr<FileBytes> written =
+        WritePruned(flags.step.model, flags.out, &result);
+    LOADLINE_RETURN_IF_ERROR(
+        WithRescue(written.status(), result.train.rescue_path));
+    files = *written;
   }
   if (flags.json) {
     PrintPhasedRunJson(result, files);
@@ -481,7 +507,9 @@ absl::StatusOr<PlannedStep> PlannedFor(const RunFlags& flags,
 absl::Status RunRun(const RunFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckRunFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
-  if (!flags.recipe.empty()) return RunRecipe(flags, stop);
+  LOADLINE_ASSIGN_OR_RETURN(const ModelFiles files,
+                            ModelFiles::Of(flags.step.model.model));
+  if (!flags.recipe.empty()) return RunRecipe(flags, files, stop);
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   executor::DataSet data;
   const auto check = [&](const models::Graph& graph) -> absl::Status {
@@ -515,19 +543,23 @@ absl::Status RunRun(const RunFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::TrainResult result,
       evaluation != nullptr
-          ? TrainWithEvaluations(flags, data, stop, *evaluation, metrics.get(),
-                                 &step, &running)
-      : flags.replan
-          ? TrainTwoPlans(flags, data, stop, metrics.get(), &step, &running,
-                          &first_plan)
-          : TrainProgram(flags, *running.program, data, stop,
-                         {.resume = flags.resume, .metrics = metrics.get()}));
+          ? TrainWithEvaluations(flags, data, stop, files, *evaluation,
+                                 metrics.get(), &step, &running)
+      : flags.replan ? TrainTwoPlans(flags, data, stop, files, metrics.get(),
+                                     &step, &running, &first_plan)
+                     : TrainProgram(flags, *running.program, data, stop,
+                                    {.resume = flags.resume,
+                                     .metrics = metrics.get(),
+                                     .files = &files}));
   if (!flags.trace.empty()) {
     LOADLINE_RETURN_IF_ERROR(
         WriteTrace(flags.trace, step, running.device->trace()));
   }
   absl::Status written = result.unsaved;
-  if (!result.interrupted) written.Update(WriteModels(flags, step, &running));
+  if (!result.interrupted) {
+    written.Update(WithRescue(WriteModels(flags, files, step, &running),
+                              result.rescue_path));
+  }
   if (resident.base_bytes > 0) {
     resident.peak_bytes = executor::PeakResidentBytes();
     if (flags.step.plan.device == kEmulated) {
