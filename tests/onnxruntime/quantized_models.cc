@@ -2,8 +2,10 @@
 // digits, and quantizes them.
 //
 //   quantized_models ZOO OUT_DIR             exports cases for quantized_test
-//   quantized_models ZOO OUT_DIR --figures N prints the table of
+//   quantized_models ZOO OUT_DIR --figures N [FIRST]
+//                                            prints the table of
 //                                            docs/compression.md over N seeds
+//                                            from FIRST (1) on
 //
 // A case is NAME.onnx, NAME.logits (f32, what Loadline computes for the test
 // images), and a line "NAME IMAGES FUSED" of cases.txt: how many nodes ONNX
@@ -119,9 +121,16 @@ QuantizedTraining Trained(const std::string& model, const std::string& zoo,
   return training;
 }
 
+// Ranges, and the running statistics that go with codebooks.
+void Start(QuantizedTraining& training, const QuantizeSpec& spec) {
+  Require(training.Calibrate(spec, kCalibration));
+  if (spec.quantizer != Quantizer::kKMeans) return;
+  Require(training.EstimateStatistics(spec, kCalibration));
+}
+
 // 2 of 3 times with a smaller learning rate, and frozen at the end.
 void Tune(QuantizedTraining& training, const QuantizeSpec& spec) {
-  Require(training.Calibrate(spec, kCalibration));
+  Start(training, spec);
   Require(training.Train(
       {.quantize = spec, .steps = kTuningSteps / 2, .learning_rate = 1e-3f}));
   Require(training.Train({.quantize = spec,
@@ -139,7 +148,7 @@ double Accuracy(QuantizedTraining& training,
 }
 
 double AfterTraining(QuantizedTraining training, const QuantizeSpec& spec) {
-  Require(training.Calibrate(spec, kCalibration));
+  Start(training, spec);
   return Accuracy(training, spec);
 }
 
@@ -155,9 +164,12 @@ QuantizeSpec KMeansBits(int64_t bits) {
   return spec;
 }
 
-void PrintFigures(const std::string& model, const std::string& zoo, int seeds) {
+void PrintFigures(const std::string& model, const std::string& zoo, int seeds,
+                  int first) {
   QuantizeSpec lsq = Bits(2);
   lsq.quantizer = Quantizer::kLsq;
+  QuantizeSpec per_tensor = Bits(2);
+  per_tensor.per_channel.weight = false;
   struct Row {
     const char* name;
     std::function<double(const QuantizedTraining&)> measure;
@@ -172,11 +184,21 @@ void PrintFigures(const std::string& model, const std::string& zoo, int seeds) {
        [](const QuantizedTraining& t) { return AfterTraining(t, Bits(2)); }},
       {"W2A8 trained",
        [](const QuantizedTraining& t) { return AfterTuning(t, Bits(2)); }},
+      {"W2A8 per tensor after training",
+       [&](const QuantizedTraining& t) {
+         return AfterTraining(t, per_tensor);
+       }},
+      {"W2A8 per tensor trained",
+       [&](const QuantizedTraining& t) { return AfterTuning(t, per_tensor); }},
       {"W2A8 trained, lsq",
        [&](const QuantizedTraining& t) { return AfterTuning(t, lsq); }},
       {"kmeans 3 bits after training",
        [](const QuantizedTraining& t) {
          return AfterTraining(t, KMeansBits(3));
+       }},
+      {"kmeans 3 bits trained",
+       [](const QuantizedTraining& t) {
+         return AfterTuning(t, KMeansBits(3));
        }},
       {"kmeans 2 bits after training",
        [](const QuantizedTraining& t) {
@@ -186,7 +208,7 @@ void PrintFigures(const std::string& model, const std::string& zoo, int seeds) {
          return AfterTuning(t, KMeansBits(2));
        }}};
   std::vector<double> sums(rows.size(), 0);
-  for (int seed = 1; seed <= seeds; ++seed) {
+  for (int seed = first; seed < first + seeds; ++seed) {
     const QuantizedTraining trained =
         Trained(model, zoo, static_cast<uint64_t>(seed));
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -265,8 +287,9 @@ void WriteCases(const std::string& mlp, const std::string& cnn,
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 3 && argc != 5) {
-    std::cerr << "usage: quantized_models ZOO OUT_DIR [--figures SEEDS]\n";
+  if (argc != 3 && argc != 5 && argc != 6) {
+    std::cerr
+        << "usage: quantized_models ZOO OUT_DIR [--figures SEEDS [FIRST]]\n";
     return 2;
   }
   const std::string zoo = argv[1];
@@ -274,9 +297,10 @@ int Main(int argc, char** argv) {
   const std::string mlp = zoo + "/mlp.onnx";
   const std::string cnn = folder + "/digits_cnn.onnx";
   if (!WriteCnn(cnn)) return 1;
-  if (argc == 5) {
-    PrintFigures(mlp, zoo, std::atoi(argv[4]));
-    PrintFigures(cnn, zoo, std::atoi(argv[4]));
+  if (argc >= 5) {
+    const int first = argc == 6 ? std::atoi(argv[5]) : 1;
+    PrintFigures(mlp, zoo, std::atoi(argv[4]), first);
+    PrintFigures(cnn, zoo, std::atoi(argv[4]), first);
     return 0;
   }
   WriteCases(mlp, cnn, zoo, folder);

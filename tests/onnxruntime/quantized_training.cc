@@ -10,6 +10,7 @@
 #include "executor/program/program.h"
 #include "executor/train/train.h"
 #include "models/onnx/export_quantized.h"
+#include "passes/compress/batch_statistics.h"
 #include "passes/compress/quantized_model.h"
 #include "passes/make_problem.h"
 #include "passes/training_pipeline.h"
@@ -165,10 +166,9 @@ absl::Status QuantizedTraining::Train(const Phase& phase) {
   return absl::OkStatus();
 }
 
-absl::Status QuantizedTraining::Calibrate(const QuantizeSpec& spec,
-                                          int64_t batches) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      Model model, Build(kBatch, true, spec, QuantizeStage::kCalibrate));
+absl::Status QuantizedTraining::RunForward(
+    const Model& model, int64_t batches,
+    const std::function<void(const std::string&, Tensor)>& ran) {
   LOADLINE_ASSIGN_OR_RETURN(Graph graph,
                             passes::BuildCalibration(model.imported.graph, {}));
   LOADLINE_RETURN_IF_ERROR(Fill(model, &graph));
@@ -180,16 +180,45 @@ absl::Status QuantizedTraining::Calibrate(const QuantizeSpec& spec,
   for (int64_t b = 0; b < batches; ++b) {
     LOADLINE_RETURN_IF_ERROR(
         loaded->program->Run({}, batcher->Batch(b).value()));
-  }
-  for (const passes::QuantizedTensor& tensor : model.tensors) {
-    if (tensor.weight || !tensor.same_as.empty()) continue;
-    for (const char* suffix : {".low", ".high"}) {
-      const auto id = loaded->graph.Find(tensor.name + suffix);
-      if (!id.has_value()) continue;
-      const models::Value& value = loaded->graph.value(*id);
-      LOADLINE_ASSIGN_OR_RETURN(values_[value.name],
+    for (const auto& [old, next] : loaded->graph.updates) {
+      const models::Value& value = loaded->graph.value(old);
+      LOADLINE_ASSIGN_OR_RETURN(Tensor tensor,
                                 ReadValue(*loaded->program, value));
+      ran(value.name, std::move(tensor));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QuantizedTraining::Calibrate(const QuantizeSpec& spec,
+                                          int64_t batches) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const Model model, Build(kBatch, true, spec, QuantizeStage::kCalibrate));
+  return RunForward(model, batches,
+                    [this](const std::string& name, Tensor range) {
+                      values_[name] = std::move(range);
+                    });
+}
+
+absl::Status QuantizedTraining::EstimateStatistics(const QuantizeSpec& spec,
+                                                   int64_t batches) {
+  LOADLINE_ASSIGN_OR_RETURN(Model model,
+                            Build(kBatch, false, spec, QuantizeStage::kFrozen));
+  passes::TakeBatchStatistics(model.imported.graph);
+  std::map<std::string, std::vector<double>> sums;
+  LOADLINE_RETURN_IF_ERROR(RunForward(
+      model, batches, [&sums](const std::string& name, const Tensor& batch) {
+        std::vector<double>& sum = sums[name];
+        const absl::Span<const float> numbers = batch.as<float>();
+        sum.resize(numbers.size());
+        for (size_t i = 0; i < numbers.size(); ++i) sum[i] += numbers[i];
+      }));
+  for (const auto& [name, sum] : sums) {
+    std::vector<float> means;
+    for (double x : sum) {
+      means.push_back(static_cast<float>(x / static_cast<double>(batches)));
+    }
+    values_[name] = models::MakeTensor(values_.at(name).type, means.data());
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #define LOADLINE_TESTS_ONNXRUNTIME_QUANTIZED_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ class QuantizedTraining {
   absl::Status Train(const Phase& phase);
   // Observes ranges over batches of the training data.
   absl::Status Calibrate(const passes::QuantizeSpec& spec, int64_t batches);
+  // Running statistics with codebooks for weights, over so many batches.
+  absl::Status EstimateStatistics(const passes::QuantizeSpec& spec,
+                                  int64_t batches);
 
   struct Outcome {
     double accuracy = 0;
@@ -52,6 +56,11 @@ class QuantizedTraining {
   absl::StatusOr<Model> Build(int64_t batch, bool freeze_bn,
                               const std::optional<passes::QuantizeSpec>& spec,
                               passes::QuantizeStage stage);
+  // Runs a forward pass over batches of the training data and calls `ran` after
+  // each with the values that it updates.
+  absl::Status RunForward(
+      const Model& model, int64_t batches,
+      const std::function<void(const std::string&, models::Tensor)>& ran);
   // Contents of persistent values from values_, and of new quantizers.
   absl::Status Fill(const Model& model, models::Graph* graph);
   absl::StatusOr<executor::DataSet> Data(const std::string& file,

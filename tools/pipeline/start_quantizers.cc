@@ -3,20 +3,15 @@
 #include "tools/pipeline/start_quantizers.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "executor/program/program.h"
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
-#include "planner/solve/solve.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/carry_state.h"
-#include "tools/pipeline/plan_request.h"
-#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {
@@ -51,57 +46,22 @@ absl::StatusOr<models::Graph> CalibrationGraph(const passes::PhaseModel& model,
 
 }  // namespace
 
-absl::Status CalibrateQuantizers(
-    const passes::PhaseModel& model, const passes::Recipe& recipe,
-    const passes::RecipePhase& phase, const StepFlags& flags,
-    const planner::Machine& machine, const CalibrationData& batches,
-    executor::Device& device, const std::atomic<bool>* cancel,
-    RunState* state) {
+absl::Status CalibrateQuantizers(const passes::PhaseModel& model,
+                                 const passes::Recipe& recipe,
+                                 const passes::RecipePhase& phase,
+                                 const ForwardRun& run, RunState* state) {
   const int64_t count = BatchesOf(recipe, phase);
   if (count == 0) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(models::Graph graph,
                             CalibrationGraph(model, recipe, phase));
   if (graph.updates.empty()) return absl::OkStatus();  // only weights
   spdlog::info("calibration over {} batches", count);
-  LOADLINE_RETURN_IF_ERROR(SetContents(*state, &graph));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const planner::Problem problem,
-      PoseStep(graph, flags.model.model, machine, device));
-  LOADLINE_ASSIGN_OR_RETURN(planner::Plan plan,
-                            planner::KeepEverything(problem));
-  LOADLINE_ASSIGN_OR_RETURN(plan, SolveFor(problem, flags, plan, cancel));
-  LOADLINE_ASSIGN_OR_RETURN(const auto program,
-                            executor::Load(graph, problem, plan, device));
-  // The target is no input of this graph.
-  executor::DataSet inputs = {.examples = batches.data->examples};
-  for (models::ValueId id : graph.inputs) {
-    for (const executor::Column& column : batches.data->columns) {
-      if (column.name == graph.value(id).name) inputs.columns.push_back(column);
-    }
-  }
-  const std::optional<int64_t> batch = executor::BatchOf(graph);
-  if (!batch.has_value() || inputs.columns.size() != graph.inputs.size()) {
-    return absl::InternalError("calibration has other inputs than the step");
-  }
-  LOADLINE_RETURN_IF_ERROR(executor::CheckBytes(inputs, graph));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const auto batcher,
-      executor::Batcher::Create(inputs, *batch, batches.seed, batches.shuffle));
-  for (int64_t b = 0; b < count; ++b) {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
-      return absl::CancelledError("interrupted during calibration");
-    }
-    LOADLINE_ASSIGN_OR_RETURN(const auto rows, batcher->Batch(b));
-    LOADLINE_RETURN_IF_ERROR(program->Run({}, rows));
-  }
-  for (const auto& [old, next] : graph.updates) {
-    const models::Value& value = graph.value(old);
-    std::vector<std::byte> contents(static_cast<size_t>(value.type.bytes()));
-    LOADLINE_RETURN_IF_ERROR(
-        program->ReadPersistent(value.name, absl::MakeSpan(contents)));
-    (*state)[value.name] = std::move(contents);
-  }
-  return absl::OkStatus();
+  return RunForward(std::move(graph), *state, count, run,
+                    [state](const RunState& updated) {
+                      for (const auto& [name, contents] : updated) {
+                        (*state)[name] = contents;
+                      }
+                    });
 }
 
 passes::ValueReader ReaderOf(const RunState& state,

@@ -25,6 +25,7 @@
 #include "tools/pipeline/carry_state.h"
 #include "tools/pipeline/check_export.h"
 #include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/estimate_statistics.h"
 #include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
@@ -34,6 +35,7 @@
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
+#include "tools/pipeline/run_forward.h"
 #include "tools/pipeline/start_quantizers.h"
 
 namespace loadline::tools {
@@ -461,13 +463,17 @@ class PhasedTraining {
                                const PhaseModel& at_start) {
     if (phase.quantized.empty()) return absl::OkStatus();
     if (state_.empty()) state_ = InitialState(at_start.model);
-    // An arena of its own, free again before the phase's.
-    LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
-    LOADLINE_RETURN_IF_ERROR(CalibrateQuantizers(
-        at_start, recipe_, phase, flags_, result_.step.machine,
-        {.data = &data_, .seed = train_.seed, .shuffle = train_.shuffle},
-        *device, stop_, &state_));
-    return StartQuantizersIn(at_start, &state_);
+    const ForwardRun forward = {.flags = flags_,
+                                .machine = result_.step.machine,
+                                .data = data_,
+                                .seed = train_.seed,
+                                .shuffle = train_.shuffle,
+                                .cancel = stop_,
+                                .device = run_.device};
+    LOADLINE_RETURN_IF_ERROR(
+        CalibrateQuantizers(at_start, recipe_, phase, forward, &state_));
+    LOADLINE_RETURN_IF_ERROR(StartQuantizersIn(at_start, &state_));
+    return EstimateStatistics(at_start, recipe_, phase, forward, &state_);
   }
 
   // Entries that start at the end quantize what was trained without them.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "passes/compress/quantized_model.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/saturation_hint.h"
 #include "tools/pipeline/start_quantizers.h"
 
 namespace loadline::tools {
@@ -46,21 +48,6 @@ absl::StatusOr<models::QuantizedModel> Quantized(const PhasedResult& result) {
       result.file_names);
 }
 
-// Weights of 7 bits or fewer do not saturate, and codebooks are no integers.
-void NoteSaturation(const PhasedResult& result) {
-  const bool wide =
-      std::any_of(result.quantizers.begin(), result.quantizers.end(),
-                  [](const passes::QuantizedTensor& tensor) {
-                    return tensor.weight && tensor.bits == 8 &&
-                           tensor.quantizer != passes::Quantizer::kKMeans;
-                  });
-  if (!wide) return;
-  spdlog::info(
-      "weights have 8 bits: on x86 without VNNI, ONNX Runtime's sums saturate "
-      "unless the session option session.x64quantprecision is 1; "
-      "reduce_range: true in the recipe's degree avoids it");
-}
-
 }  // namespace
 
 absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
@@ -70,7 +57,9 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
   models::QuantizedModel quantized;
   if (!result->quantizers.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(quantized, Quantized(*result));
-    NoteSaturation(*result);
+    const std::string hint =
+        SaturationHint(result->quantized_graph, result->quantizers);
+    if (!hint.empty()) spdlog::info("{}", hint);
   }
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : result->step.model_tensors) {

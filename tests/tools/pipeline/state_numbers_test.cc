@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
+#include "executor/reference/state_blocks.h"
 #include "models/ops/state_blocks.h"
 #include "tests/passes/graphs.h"
 #include "tools/pipeline/carry_state.h"
@@ -25,16 +28,44 @@ std::vector<float> Random(size_t count, bool has_sign) {
   return numbers;
 }
 
-TEST(StateNumbers, ComeBackWithinACode) {
+// What 8 bits give back, by the definition of the code.
+std::vector<float> Coded(const std::vector<float>& numbers, bool has_sign) {
+  const std::vector<double> codes = reference::StateNumbers(has_sign);
+  std::vector<float> coded;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const size_t first = i / 256 * 256;
+    double scale = 0;
+    for (size_t j = first; j < std::min(first + 256, numbers.size()); ++j) {
+      scale = std::max(scale, std::abs(double{numbers[j]}));
+    }
+    const int code =
+        scale == 0 ? 0 : reference::NearestStateCode(codes, numbers[i] / scale);
+    coded.push_back(
+        static_cast<float>(scale * codes[static_cast<size_t>(code)]));
+  }
+  return coded;
+}
+
+// As near to `numbers` as 8 bits can be, but for rounding between two codes.
+void ExpectNearest(const std::vector<float>& actual,
+                   const std::vector<float>& numbers, bool has_sign) {
+  ASSERT_EQ(actual.size(), numbers.size());
+  const std::vector<float> coded = Coded(numbers, has_sign);
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float x = numbers[i];
+    EXPECT_LE(std::abs(actual[i] - x),
+              std::abs(coded[i] - x) + 1e-6 * std::abs(x))
+        << i;
+  }
+}
+
+TEST(StateNumbers, ComeBackAsTheNearestCodes) {
   for (const bool has_sign : {false, true}) {
     const std::vector<float> numbers = Random(700, has_sign);
     const std::vector<std::byte> blocks = StateOfNumbers(numbers, has_sign);
     EXPECT_EQ(static_cast<int64_t>(blocks.size()),
               models::StateBlocksType(700).bytes());
-    const std::vector<float> back = NumbersOfState(blocks, 700, has_sign);
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      EXPECT_NEAR(back[i], numbers[i], 0.15 * std::abs(numbers[i]) + 5e-3);
-    }
+    ExpectNearest(NumbersOfState(blocks, 700, has_sign), numbers, has_sign);
   }
 }
 
@@ -65,17 +96,25 @@ TEST(StateNumbers, AreCutWithTheirParameter) {
     for (int64_t i = 0; i < left; ++i) kept["w"][0].indices.push_back(i);
     RunState state;
     state["w.exp_avg_sq"] = StateOfNumbers(numbers, false);
+    const std::vector<float> coded =
+        NumbersOfState(state["w.exp_avg_sq"], 10000, false);
     const auto sliced = SliceState(std::move(state), graph, kept);
     ASSERT_TRUE(sliced.ok()) << sliced.status();
     const std::vector<std::byte>& bytes = sliced->at("w.exp_avg_sq");
     ASSERT_EQ(static_cast<int64_t>(bytes.size()),
               left == 60 ? models::StateBlocksType(6000).bytes() : 2000 * 4);
-    if (left != 60) continue;
-    const std::vector<float> cut = NumbersOfState(bytes, 6000, false);
-    for (size_t i = 0; i < cut.size(); ++i) {
-      const float was = numbers[i / 60 * 100 + i % 60];
-      EXPECT_NEAR(cut[i], was, 0.3 * was + 5e-3);
+    std::vector<float> cut;
+    for (size_t row = 0; row < 100; ++row) {
+      const auto first = coded.begin() + static_cast<int64_t>(row) * 100;
+      cut.insert(cut.end(), first, first + left);
     }
+    if (left == 60) {
+      ExpectNearest(NumbersOfState(bytes, 6000, false), cut, false);
+      continue;
+    }
+    std::vector<float> floats(cut.size());
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    EXPECT_EQ(floats, cut);
   }
 }
 
