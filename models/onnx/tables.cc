@@ -158,6 +158,22 @@ bool IsIdentity(const Tensor& tensor) {
   return true;
 }
 
+// Evenly spaced, or each a constant multiple of the one before.
+bool IsSequence(const Tensor& tensor) {
+  constexpr double kRounding = 1e-5;
+  const auto x = tensor.as<float>();
+  if (x.size() < 3) return false;
+  const double step = static_cast<double>(x[1]) - x[0];
+  const double ratio = static_cast<double>(x[1]) / x[0];
+  bool even = true, geometric = true;
+  for (size_t i = 2; i < x.size(); ++i) {
+    const double last = x[i - 1], size = std::abs(x[i]);
+    even = even && std::abs(last + step - x[i]) <= kRounding * size;
+    geometric = geometric && std::abs(last * ratio - x[i]) <= kRounding * size;
+  }
+  return even || geometric;
+}
+
 bool HasEqualFilters(const Tensor& tensor) {
   const std::vector<int64_t>& dims = tensor.type.dims;
   if (dims.size() < 3 || dims[0] < 2) return false;
@@ -215,7 +231,7 @@ bool IsRegular(const Tensor& tensor) {
   return std::all_of(x.begin(), x.end(),
                      [](float v) { return v == std::round(v); }) ||
          2 * zeros >= std::ssize(x) || IsSymmetric(tensor) ||
-         IsSorted(tensor) || HasEqualFilters(tensor);
+         IsSorted(tensor) || IsSequence(tensor) || HasEqualFilters(tensor);
 }
 
 bool IsFrequencies(const Tensor& tensor) {

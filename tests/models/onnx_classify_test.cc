@@ -225,11 +225,12 @@ TEST(ClassifyInitializers, NamesAreWorthMoreThanContents) {
 // A blur is a convolution too.
 TEST(ClassifyInitializers, EqualFiltersAreNotTrained) {
   EXPECT_THAT(
-      Names(ImportStateDict("g (float[1,2,4] x) => (float[1,2,2] y)"
-                            " <float[2,1,3] blur_kernel = {.2,.6,.2,.2,.6,.2},"
-                            "  float[2,1,1] weight = {.2,.2}> {"
-                            " a = Conv<group = 2>(x, weight)"
-                            " y = Conv<group = 2>(a, blur_kernel) }")
+      Names(ImportStateDict(
+                "g (float[1,2,4] x) => (float[1,2,2] y)"
+                " <float[2,1,3] blur_kernel = {0.2,0.6,0.2,0.2,0.6,0.2},"
+                "  float[2,1,1] weight = {0.2,0.2}> {"
+                " a = Conv<group = 2>(x, weight)"
+                " y = Conv<group = 2>(a, blur_kernel) }")
                 .graph,
             ValueKind::kParameter),
       ElementsAre("weight"));

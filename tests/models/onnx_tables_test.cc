@@ -121,7 +121,10 @@ TEST(IsRegular, TellsTablesFromWeights) {
   EXPECT_TRUE(IsRegular(
       Filled({3, 4}, {.9, .8, .7, .6, .81, .64, .49, .36, .7, .5, .3, .2})));
   EXPECT_TRUE(IsRegular(Filled({2, 1, 3}, {.2, .6, .3, .2, .6, .3})));
-  EXPECT_FALSE(IsRegular(Filled({3}, {.1, .2, .3})));  // by chance
+  EXPECT_TRUE(
+      IsRegular(Filled({4}, {3.1415927, 6.2831855, 12.566371, 25.132742})));
+  EXPECT_TRUE(IsRegular(Filled({3}, {-.1, .2, .5})));
+  EXPECT_FALSE(IsRegular(Filled({3}, {.1, .2, .35})));  // by chance
   EXPECT_FALSE(IsRegular(Filled({3}, {1, 1, 1})));
   EXPECT_FALSE(IsRegular(Filled({1}, {2})));
   EXPECT_FALSE(IsRegular(Filled({2, 2}, {1, 0, 0, 1})));
