@@ -70,10 +70,20 @@ NameSays WhatNameSays(absl::string_view name) {
       "stride", "grid",  "strides", "constant", "variance"};
   const size_t dot = name.rfind('.');
   if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
+  // Weights of a loss.
+  for (absl::string_view weight :
+       {"pos_weight", "class_weight", "class_weights", "loss_weight",
+        "loss_weights"}) {
+    if (name == weight) return NameSays::kBuffer;
+  }
   // A learned logarithm, such as log_std; buffers of diffusion have more words.
   for (absl::string_view logarithm : {"log_std", "logstd", "log_var", "logvar",
                                       "log_variance", "log_sigma"}) {
     if (name == logarithm) return NameSays::kParameter;
+  }
+  // RWKV's decays and shares of the token before.
+  for (absl::string_view of_time : {"time_decay", "time_first", "time_mix"}) {
+    if (absl::StartsWith(name, of_time)) return NameSays::kParameter;
   }
   NameSays says = NameSays::kNothing;
   for (absl::string_view word :
@@ -202,7 +212,9 @@ class Classifier {
       : model_(model),
         options_(options),
         reached_(ReachedByGradient(model.proto.graph(), model.marks.detached)),
-        statistics_(RunningStatistics(model.proto.graph())) {}
+        statistics_(RunningStatistics(model.proto.graph())),
+        of_state_dict_(model.marks.marks.empty() &&
+                       model.proto.producer_name() == "pytorch") {}
 
   Classification Run() {
     for (const std::string& name : model_.initializer_order) {
@@ -288,6 +300,15 @@ class Classifier {
     if (operand != model_.layer_operands.end() &&
         !(one && IsInventedName(name))) {
       const auto& [form, op] = operand->second;
+      if (of_state_dict_ && !IsInventedName(name)) {
+        if (IsBufferByContents(name, says, tensor)) {
+          left_out_.push_back(name);
+          return NotTrained("a table, by its contents");
+        }
+        if (IsProduct(op) && says == NameSays::kNothing) {
+          either_.push_back(name);
+        }
+      }
       const bool doubtful =
           (form == OperandForm::kComputed && says != NameSays::kParameter) ||
           (form == OperandForm::kFollows && op == kProductBias &&
@@ -304,7 +325,11 @@ class Classifier {
     if (one && IsInventedName(name)) {
       return NotTrained("the exporter made it");
     }
-    if (says == NameSays::kBuffer) return NotTrained("a buffer, by its name");
+    if (says == NameSays::kBuffer) {
+      // A learned scale may be called so too.
+      if (of_state_dict_ && one) left_out_.push_back(name);
+      return NotTrained("a buffer, by its name");
+    }
     // The older exporter's names of tensors that it computed from others, most
     // of which are parameters.
     const bool computed = absl::StartsWith(name, "onnx::");
@@ -313,8 +338,28 @@ class Classifier {
       return Trained(computed ? "computed by the exporter from other tensors"
                               : "a parameter, by its name");
     }
+    if (of_state_dict_ && !one && !IsInventedName(name)) {
+      if (tensor.data == nullptr || !IsRegular(tensor)) {
+        trained_anyway_.push_back(name);
+        return Trained("a parameter, by its contents");
+      }
+      left_out_.push_back(name);
+      return NotTrained("a table, by its contents");
+    }
     left_out_.push_back(name);
     return NotTrained("no operand of a layer");
+  }
+
+  static bool IsProduct(absl::string_view op) {
+    return op == "MatMul" || op == "Gemm" || op == "Einsum";
+  }
+
+  // A kernel may be a filter that the author computed.
+  static bool IsBufferByContents(absl::string_view name, NameSays says,
+                                 const Tensor& tensor) {
+    return tensor.data != nullptr &&
+           (says == NameSays::kNothing || absl::EndsWith(name, "kernel")) &&
+           IsRegular(tensor);
   }
 
   void Warn() {
@@ -323,6 +368,12 @@ class Classifier {
           "trained, although no direct operand of a linear, convolution, "
           "embedding or normalization: ",
           NameList(trained_anyway_), "; --freeze NAME keeps one as it is"));
+    }
+    if (!either_.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "trained, although the file does not say whether they are parameters "
+          "or buffers: ",
+          NameList(either_), "; --freeze NAME keeps one as it is"));
     }
     if (!left_out_.empty()) {
       result_.warnings.push_back(absl::StrCat(
@@ -345,9 +396,12 @@ class Classifier {
   const PreparedModel& model_;
   const ImportOptions& options_;
   const std::set<std::string> reached_, statistics_;
+  // A file of torch's older exporter. Its initializers are the model's
+  // parameters and buffers; constants are nodes.
+  const bool of_state_dict_;
   Classification result_;
   // Decisions that may be wrong.
-  std::vector<std::string> trained_anyway_, left_out_;
+  std::vector<std::string> trained_anyway_, either_, left_out_;
 };
 
 // InvalidArgument for a pattern that no initializer matches.

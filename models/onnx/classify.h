@@ -14,8 +14,11 @@
 // 6. Others, such as a position embedding that is added, are parameters if the
 //    last part of the name says so ("pos_embed", "gamma"), or if the older
 //    exporter has computed them ("onnx::Add_9").
+// 7. Torch's older exporter writes parameters and buffers as initializers, and
+//    nothing else. So in its files those that no name decides are parameters,
+//    unless their contents are regular (tables.h), also as operands of layers.
 //
-// Warnings name what 5 and 6 decide on weak evidence.
+// Warnings name what 5 to 7 decide on weak evidence.
 //
 // Constant nodes are never trained.
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_

@@ -460,7 +460,7 @@ Rule FindRule(const std::string& name) {
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
         &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
         &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
-        &ResizeRules(), &RecurrentRules(), &TrainingRules(),
+        &ResizeRules(), &FourierRules(), &RecurrentRules(), &TrainingRules(),
         &ControlFlowRules()}) {
     auto it = family->find(name);
     if (it != family->end()) return it->second;

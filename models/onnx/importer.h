@@ -177,6 +177,7 @@ const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();
 const std::map<std::string, Rule>& PadRules();
 const std::map<std::string, Rule>& ResizeRules();
+const std::map<std::string, Rule>& FourierRules();
 const std::map<std::string, Rule>& RecurrentRules();
 const std::map<std::string, Rule>& TrainingRules();
 const std::map<std::string, Rule>& ControlFlowRules();

@@ -104,15 +104,43 @@ absl::StatusOr<Attributes> PoolWindow(Importer& importer,
   return window;
 }
 
+// ONNX's indices count through the whole tensor, argmax through one plane.
+ValueId WholeIndices(Emitter& e, ValueId argmax, const Ints& dims) {
+  const int64_t planes = dims[0] * dims[1];
+  int64_t size = 1;
+  for (size_t i = 2; i < dims.size(); ++i) size *= dims[i];
+  Ints starts(static_cast<size_t>(planes));
+  for (size_t i = 0; i < starts.size(); ++i) {
+    starts[i] = static_cast<int64_t>(i) * size;
+  }
+  Ints shape(dims.size(), 1);
+  shape[0] = dims[0];
+  shape[1] = dims[1];
+  const ValueId first =
+      e.Constant(MakeTensor({DType::kI64, shape}, starts.data()));
+  return e.Emit("Add", {e.Cast(argmax, DType::kI64), first});
+}
+
 absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
-  if (importer.Wants(node, 1)) {
-    importer.Unsupported(node, "whose indices are read");
+  const Ints dims = importer.Type(node, 0).dims;
+  const bool indices = importer.Wants(node, 1);
+  if (indices && dims.size() > 4) {
+    importer.Unsupported(node, "of volumes, whose indices are read");
+    return absl::OkStatus();
+  }
+  if (indices && IntAttribute(node, "storage_order", 0) != 0) {
+    importer.Unsupported(node, "whose indices count columns");
     return absl::OkStatus();
   }
   LOADLINE_ASSIGN_OR_RETURN(Attributes attributes, PoolWindow(importer, node));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
   Emitter e(importer, node);
-  return e.Define(0, Pool(e, "MaxPool", e.Input(0), attributes));
+  if (!indices) return e.Define(0, Pool(e, "MaxPool", e.Input(0), attributes));
+  const std::vector<ValueId> outputs =
+      e.EmitAll("MaxPool", {e.Input(0)}, attributes, 2);
+  LOADLINE_RETURN_IF_ERROR(e.status());
+  LOADLINE_RETURN_IF_ERROR(e.Define(0, outputs[0]));
+  return e.Define(1, WholeIndices(e, outputs[1], dims));
 }
 
 absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {

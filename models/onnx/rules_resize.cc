@@ -3,6 +3,7 @@
 // matrix. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -167,8 +168,9 @@ absl::StatusOr<ValueId> Repeat(Importer& importer, const onnx::NodeProto& node,
 }
 
 // Multiplies x by a matrix of weights, along one of the last two axes.
-absl::StatusOr<ValueId> Mix(Importer& importer, const onnx::NodeProto& node,
-                            ValueId x, bool last, const ResizedAxis& axis) {
+absl::StatusOr<ValueId> MixInner(Importer& importer,
+                                 const onnx::NodeProto& node, ValueId x,
+                                 bool last, const ResizedAxis& axis) {
   const int64_t out = static_cast<int64_t>(axis.taps.size());
   std::vector<float> weights(static_cast<size_t>(out * axis.in));
   for (int64_t row = 0; row < out; ++row) {
@@ -183,6 +185,22 @@ absl::StatusOr<ValueId> Mix(Importer& importer, const onnx::NodeProto& node,
                          MakeTensor({DType::kF32, shape}, weights.data()));
   return last ? importer.EmitValue(node, "MatMul", {x, matrix}, {})
               : importer.EmitValue(node, "MatMul", {matrix, x}, {});
+}
+
+// The same along any axis; an outer one changes places with the last.
+absl::StatusOr<ValueId> Mix(Importer& importer, const onnx::NodeProto& node,
+                            ValueId x, size_t rank, const ResizedAxis& axis) {
+  const size_t at = static_cast<size_t>(axis.axis);
+  if (at + 2 >= rank) {
+    return MixInner(importer, node, x, at + 1 == rank, axis);
+  }
+  Ints perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[at], perm[rank - 1]);
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, importer.EmitValue(node, "Transpose", {x}, {{"perm", perm}}));
+  LOADLINE_ASSIGN_OR_RETURN(x, MixInner(importer, node, x, true, axis));
+  return importer.EmitValue(node, "Transpose", {x}, {{"perm", perm}});
 }
 
 absl::Status Resize(Importer& importer, const onnx::NodeProto& node) {
@@ -215,14 +233,12 @@ absl::Status Resize(Importer& importer, const onnx::NodeProto& node) {
           x, EmitTake(importer, node, x, axis.axis, positions));
       continue;
     }
-    const int64_t from_end = static_cast<int64_t>(dims.size()) - axis.axis;
     const int64_t out = static_cast<int64_t>(axis.taps.size());
-    if (from_end > 2 || dims.size() < 2 || out * axis.in > kMaxConstant) {
-      importer.Unsupported(node, from_end > 2 ? "that mixes along outer axes"
-                                              : "of so many elements");
+    if (dims.size() < 2 || out * axis.in > kMaxConstant) {
+      importer.Unsupported(node, "of so many elements");
       return absl::OkStatus();
     }
-    LOADLINE_ASSIGN_OR_RETURN(x, Mix(importer, node, x, from_end == 1, axis));
+    LOADLINE_ASSIGN_OR_RETURN(x, Mix(importer, node, x, dims.size(), axis));
   }
   importer.Define(node, 0, x);
   return absl::OkStatus();

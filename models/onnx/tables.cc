@@ -95,6 +95,94 @@ bool IsAnyGridTable(const float* x, int64_t rows, int64_t columns) {
   return false;
 }
 
+// A random line of as many numbers is sorted once in a thousand times.
+constexpr int64_t kLeastSorted = 7;
+
+bool IsSorted(const Column& column) {
+  bool rises = true, falls = true;
+  for (int64_t row = 1; row < column.rows && (rises || falls); ++row) {
+    rises = rises && column.at(row) >= column.at(row - 1);
+    falls = falls && column.at(row) <= column.at(row - 1);
+  }
+  return rises || falls;
+}
+
+// Along one axis all lines are sorted, and there are enough numbers.
+bool IsSortedAlong(const Tensor& tensor, size_t axis) {
+  const std::vector<int64_t>& dims = tensor.type.dims;
+  const int64_t rows = dims[axis];
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) stride *= dims[i];
+  const int64_t lines = tensor.type.elements() / rows;
+  if (rows < 3 || rows + 2 * (lines - 1) < kLeastSorted) return false;
+  const float* x = tensor.as<float>().data();
+  for (int64_t line = 0; line < lines; ++line) {
+    const float* first = x + line / stride * rows * stride + line % stride;
+    if (!IsSorted({first, rows, stride})) return false;
+  }
+  return true;
+}
+
+bool IsSorted(const Tensor& tensor) {
+  for (size_t axis = 0; axis < tensor.type.dims.size(); ++axis) {
+    if (IsSortedAlong(tensor, axis)) return true;
+  }
+  return false;
+}
+
+// Of at least three rows, and no identity.
+bool IsSymmetric(const Tensor& tensor) {
+  const std::vector<int64_t>& dims = tensor.type.dims;
+  if (dims.size() != 2 || dims[0] != dims[1] || dims[0] < 3) return false;
+  const int64_t n = dims[0];
+  const float* x = tensor.as<float>().data();
+  bool diagonal = true;
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t column = 0; column < row; ++column) {
+      if (x[row * n + column] != x[column * n + row]) return false;
+      diagonal = diagonal && x[row * n + column] == 0;
+    }
+  }
+  return !diagonal;
+}
+
+bool IsIdentity(const Tensor& tensor) {
+  const std::vector<int64_t>& dims = tensor.type.dims;
+  if (dims.size() != 2) return false;
+  const auto x = tensor.as<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto column = static_cast<int64_t>(i) % dims[1];
+    const auto row = static_cast<int64_t>(i) / dims[1];
+    if (x[i] != (row == column ? 1.0f : 0.0f)) return false;
+  }
+  return true;
+}
+
+// Evenly spaced, or each a constant multiple of the one before.
+bool IsSequence(const Tensor& tensor) {
+  constexpr double kRounding = 1e-5;
+  const auto x = tensor.as<float>();
+  if (x.size() < 3) return false;
+  const double step = static_cast<double>(x[1]) - x[0];
+  const double ratio = static_cast<double>(x[1]) / x[0];
+  bool even = true, geometric = true;
+  for (size_t i = 2; i < x.size(); ++i) {
+    const double last = x[i - 1], size = std::abs(x[i]);
+    even = even && std::abs(last + step - x[i]) <= kRounding * size;
+    geometric = geometric && std::abs(last * ratio - x[i]) <= kRounding * size;
+  }
+  return even || geometric;
+}
+
+bool HasEqualFilters(const Tensor& tensor) {
+  const std::vector<int64_t>& dims = tensor.type.dims;
+  if (dims.size() < 3 || dims[0] < 2) return false;
+  const auto x = tensor.as<float>();
+  const size_t size = x.size() / static_cast<size_t>(dims[0]);
+  return size > 1 &&
+         std::equal(x.begin() + static_cast<long>(size), x.end(), x.begin());
+}
+
 bool IsLineTable(const float* x, int64_t tables, int64_t rows,
                  int64_t columns) {
   bool turns = false;
@@ -130,6 +218,20 @@ bool IsSineTable(const Tensor& tensor) {
   const float* x = tensor.as<float>().data();
   return IsLineTable(x, tables, rows, columns) ||
          (tables == 1 && IsAnyGridTable(x, rows, columns));
+}
+
+bool IsRegular(const Tensor& tensor) {
+  const auto x = tensor.as<float>();
+  if (x.size() < 2 ||
+      std::all_of(x.begin(), x.end(), [&](float v) { return v == x[0]; }) ||
+      IsIdentity(tensor)) {
+    return false;
+  }
+  const auto zeros = std::count(x.begin(), x.end(), 0.0f);
+  return std::all_of(x.begin(), x.end(),
+                     [](float v) { return v == std::round(v); }) ||
+         2 * zeros >= std::ssize(x) || IsSymmetric(tensor) ||
+         IsSorted(tensor) || IsSequence(tensor) || HasEqualFilters(tensor);
 }
 
 bool IsFrequencies(const Tensor& tensor) {

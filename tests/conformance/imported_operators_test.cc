@@ -70,6 +70,33 @@ const std::vector<Case>& Cases() {
         3.22388f,   4.22388f,  5.22388f,  5,         6,
         7,          8,         7.77612f,  8.77612f,  9.77612f,
         10.77612f,  9.301888f, 10.30189f, 11.30189f, 12.30189f}},
+      {"ResizeLinearOfVolumes",
+       "g (float[1,1,2,1,2] x) => (float[a,b,c,d,e] y) {"
+       " r = Constant<value_floats=[1.0,1.0,2.0,1.0,1.0]>()"
+       " y = Resize<mode=\"linear\">(x,,r) }",
+       {1, 2, 1.5, 2.5, 2.5, 3.5, 3, 4}},
+      {"DftAlongAnOuterAxis",
+       "g (float[1,2,3,1] x) => (float[a,b,c,d] y) {"
+       " a = Constant<value_int=1>() y = DFT(x,,a) }",
+       {5, 0, 7, 0, 9, 0, -3, 0, -3, 0, -3, 0}},
+      {"DftInverseOfTheFirstThree",
+       "g (float[2,4,2] x) => (float[a,b,c] y) {"
+       " n = Constant<value_int=3>() y = DFT<inverse=1>(x,n) }",
+       {3, 4, -0.4226497f, -1.57735f, -1.57735f, -0.4226497f, 11, 12,
+        -0.4226497f, -1.57735f, -1.57735f, -0.4226497f}},
+      {"DftOneSidedOfMore",
+       "g (float[1,4,1] x) => (float[a,b,c] y) {"
+       " n = Constant<value_int=5>() y = DFT<onesided=1>(x,n) }",
+       {10, 0, -4.045085f, -1.314328f, 1.545085f, -2.126627f}},
+      {"DftInverseOfHalf",
+       "g (float[1,3,2] x) => (float[a,b,c] y) {"
+       " y = DFT<inverse=1, onesided=1>(x) }",
+       {3, -3, 0, 1}},
+      {"StftWithWindow",
+       "g (float[1,6,1] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_int=2>()"
+       " w = Constant<value_floats=[0.5,1.0,0.5,0.25]>() y = STFT(x,s,w) }",
+       {5, 0, -1, -1, -1, 0, 9.5, 0, -1, -2.5, -1.5, 0}},
       {"ResizeNearestRepeats",
        "g (float[1,1,2,2] x) => (float[a,b,c,d] y) {"
        " r = Constant<value_floats=[1.0,1.0,2.0,3.0]>()"

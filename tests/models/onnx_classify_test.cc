@@ -173,6 +173,69 @@ TEST(ClassifyInitializers, WhatNoGradientReachesIsConstant) {
               ElementsAre("w"));
 }
 
+// As torch's older exporter writes it: parameters and buffers, without marks.
+Imported ImportStateDict(const std::string& body) {
+  onnx::ModelProto model = ModelFromText(body);
+  model.set_producer_name("pytorch");
+  auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  return imported.ok() ? *std::move(imported) : Imported{};
+}
+
+// Start scores of a CRF and the memory of a neural Turing machine, against a
+// graph's Laplacian, a table of powers, and the weights of a loss.
+TEST(ClassifyInitializers, ContentsDecideWhereTheOlderExporterNamesNothing) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[3] start = {0.3,-1.2,0.7}, float[3] memory = {0,0,0},"
+      "  float[3,3] lap = {1,-0.5,0.2,-0.5,1,0.1,0.2,0.1,1},"
+      "  float[3,3] projection = {0.1,-0.5,0.2,-0.3,1,0.1,0.7,0.9,1},"
+      "  float[3] counts = {1,2,1}, float[3] pos_weight = {1.5,2.5,0.7}> {"
+      " a = Add(x, start) b = MatMul(a, lap) c = Mul(b, counts)"
+      " d = MatMul(c, projection) e = Mul(d, pos_weight) y = Add(e, memory) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              UnorderedElementsAre("start", "memory", "projection"));
+  EXPECT_THAT(
+      imported.warnings,
+      ElementsAre(AllOf(HasSubstr("trained, although no direct"),
+                        HasSubstr(": start, memory;")),
+                  AllOf(HasSubstr("parameters or buffers"),
+                        HasSubstr(": projection; --freeze")),
+                  AllOf(HasSubstr("not trained"), HasSubstr("lap, counts;"))));
+}
+
+// Contents say nothing against a name; a single number needs one.
+TEST(ClassifyInitializers, NamesAreWorthMoreThanContents) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[3,3] \"fc.weight\" = {1,2,3,4,5,6,7,8,9}, float[3] pe = {1,2,3},"
+      "  float[3] gamma = {1,2,3}, float var = {0.3}, float other = {0.7},"
+      "  float[3] mean = {0.1,0.7,-0.3}> {"
+      " a = MatMul(x, \"fc.weight\") b = Add(a, pe) c = Mul(b, gamma)"
+      " d = Mul(c, var) e = Add(d, mean) y = Mul(e, other) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              UnorderedElementsAre("fc.weight", "gamma"));
+  EXPECT_THAT(
+      imported.warnings,
+      UnorderedElementsAre(
+          AllOf(HasSubstr("trained, although"), HasSubstr("gamma;")),
+          AllOf(HasSubstr("not trained"), HasSubstr(": pe, var, other;"))));
+}
+
+// A blur is a convolution too.
+TEST(ClassifyInitializers, EqualFiltersAreNotTrained) {
+  EXPECT_THAT(
+      Names(ImportStateDict(
+                "g (float[1,2,4] x) => (float[1,2,2] y)"
+                " <float[2,1,3] blur_kernel = {0.2,0.6,0.2,0.2,0.6,0.2},"
+                "  float[2,1,1] weight = {0.2,0.2}> {"
+                " a = Conv<group = 2>(x, weight)"
+                " y = Conv<group = 2>(a, blur_kernel) }")
+                .graph,
+            ValueKind::kParameter),
+      ElementsAre("weight"));
+}
+
 TEST(ClassifyInitializers, RefusesAPatternThatMatchesNothing) {
   ImportOptions options;
   options.freeze = {"w", "encoder.*"};

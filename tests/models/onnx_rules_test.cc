@@ -250,11 +250,26 @@ TEST(ImportRules, OperatorsOnTypesTheyLackAreUnsupported) {
   }
 }
 
+TEST(ImportRules, FourierTransformsNameWhatTheyCannot) {
+  const std::string x = "g (float[1,8,1] x) => (float[a,b,c] y) ";
+  EXPECT_THAT(ErrorOf(x + "{ n = Constant<value_int=900000>()"
+                          " [f] y = DFT(x, n) }"),
+              HasSubstr("DFT (of so many elements) x1: f"));
+  EXPECT_THAT(ErrorOf(x + "{ n = Constant<value_int=0>() [f] y = DFT(x, n) }"),
+              HasSubstr("node 'f' (DFT): transforms 8 numbers into a"));
+  EXPECT_THAT(ErrorOf("g (float[1,8,1] x, float[4] w) => (float[a,b,c,d] y) {"
+                      " s = Constant<value_int=2>()"
+                      " [f] y = STFT(x, s, w) }"),
+              HasSubstr("STFT (with a window that is computed or trained)"));
+  EXPECT_THAT(ErrorOf("g (float[1,8,1] x) => (float[a,b,c,d] y) {"
+                      " s = Constant<value_int=2>()"
+                      " n = Constant<value_int=9>()"
+                      " [f] y = STFT(x, s, , n) }"),
+              HasSubstr("cuts frames of 9 every 2 from a signal of 8"));
+}
+
 TEST(ImportRules, PadResizeAndConvTransposeNameWhatTheyCannot) {
   const std::string x = "g (float[1,2,4,4] x) => (float[a,b,c,d] y) ";
-  EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,2.0,1.0,1.0]>()"
-                          " [up] y = Resize<mode=\"linear\">(x,,r) }"),
-              HasSubstr("Resize (that mixes along outer axes) x1: up"));
   EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,1.0,2.0,2.0]>()"
                           " [up] y = Resize<coordinate_transformation_mode="
                           "\"tf_crop_and_resize\">(x,,r) }"),

@@ -113,5 +113,26 @@ TEST(IsFrequencies, KnowsTheSequenceAndNothingElse) {
   EXPECT_FALSE(IsFrequencies(Filled({3}, {1, 0.5f, 0.25f})));
 }
 
+TEST(IsRegular, TellsTablesFromWeights) {
+  EXPECT_TRUE(IsRegular(Filled({4}, {1, 2, 1, 7})));
+  EXPECT_TRUE(IsRegular(Filled({3, 3}, {.5, .1, .2, .1, .3, .7, .2, .7, .9})));
+  EXPECT_TRUE(IsRegular(Filled({2, 3}, {0, .1, 0, 0, 0, .7})));
+  EXPECT_TRUE(IsRegular(Filled({7}, {.1, .2, .3, .35, .4, .5, .7})));
+  EXPECT_TRUE(IsRegular(
+      Filled({3, 4}, {.9, .8, .7, .6, .81, .64, .49, .36, .7, .5, .3, .2})));
+  EXPECT_TRUE(IsRegular(Filled({2, 1, 3}, {.2, .6, .3, .2, .6, .3})));
+  EXPECT_TRUE(
+      IsRegular(Filled({4}, {3.1415927, 6.2831855, 12.566371, 25.132742})));
+  EXPECT_TRUE(IsRegular(Filled({3}, {-.1, .2, .5})));
+  EXPECT_FALSE(IsRegular(Filled({3}, {.1, .2, .35})));  // by chance
+  EXPECT_FALSE(IsRegular(Filled({3}, {1, 1, 1})));
+  EXPECT_FALSE(IsRegular(Filled({1}, {2})));
+  EXPECT_FALSE(IsRegular(Filled({2, 2}, {1, 0, 0, 1})));
+  for (int side : {2, 3, 8, 50}) {
+    EXPECT_FALSE(IsRegular(Filled({side, side}, Random(side * side, 0.1f))));
+    EXPECT_FALSE(IsRegular(Filled({side, 1, 2}, Random(side * 2, 0.1f))));
+  }
+}
+
 }  // namespace
 }  // namespace loadline::models::onnx_internal
