@@ -27,7 +27,9 @@ constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
 constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
 constexpr char kDetach[] = "target=torch.ops.aten.detach";
 constexpr char kCrossEntropy[] =
-    "target=torch.ops.aten.cross_entropy_loss.default](args = (";
+    "target=torch.ops.aten.cross_entropy_loss.default";
+constexpr char kAveragePool[] = "target=torch.ops.aten.avg_pool2d.default";
+constexpr char kScatterReduce[] = "target=torch.ops.aten.scatter_reduce.two";
 constexpr char kEmbedding[] =
     "target=torch.ops.aten.embedding.default](args = (";
 
@@ -144,20 +146,42 @@ std::optional<int64_t> PaddingRow(absl::string_view operation) {
   return row;
 }
 
-// The label smoothing of a cross entropy, which is the sixth argument:
-// "...](args = (%logits, %target, %weight, 1, -100, 0.1), kwargs = {})"; 0 if
-// it has none.
-double LabelSmoothing(absl::string_view operation) {
-  const size_t at = operation.find(kCrossEntropy);
-  if (at == absl::string_view::npos) return 0;
-  operation.remove_prefix(at + sizeof(kCrossEntropy) - 1);
-  const std::vector<absl::string_view> arguments =
-      absl::StrSplit(operation.substr(0, operation.find(')')), ", ");
-  double smoothing = 0;
-  if (arguments.size() < 6 || !absl::SimpleAtod(arguments[5], &smoothing)) {
-    return 0;
+// "a, b, 3" of "...](args = (%x, a, b, 3), kwargs = {})", split at its commas.
+std::vector<absl::string_view> ArgumentsOf(absl::string_view operation) {
+  constexpr char kArguments[] = "](args = (";
+  const size_t at = operation.find(kArguments);
+  if (at == absl::string_view::npos) return {};
+  operation.remove_prefix(at + sizeof(kArguments) - 1);
+  return absl::StrSplit(operation.substr(0, operation.find(')')), ", ");
+}
+
+// What the exporter does not write of the operation, and what to do; empty:
+// nothing is known of.
+std::string LeftOut(absl::string_view operation, absl::string_view op) {
+  const std::vector<absl::string_view> arguments = ArgumentsOf(operation);
+  const size_t n = arguments.size();
+  double number = 0;
+  if (op == "SoftmaxCrossEntropyLoss" &&
+      absl::StrContains(operation, kCrossEntropy) && n >= 6 &&
+      absl::SimpleAtod(arguments[5], &number) && number != 0) {
+    return absl::StrCat(
+        "label_smoothing=", number,
+        ", so this is another loss than PyTorch's; write it as operators, or "
+        "give the model without its loss --label-smoothing");
   }
-  return smoothing;
+  // The lists before have commas too.
+  if (op == "AveragePool" && absl::StrContains(operation, kAveragePool) &&
+      n >= 2 && (arguments[n - 2] == "True" || arguments[n - 2] == "False") &&
+      absl::SimpleAtod(arguments[n - 1], &number)) {
+    return absl::StrCat("divisor_override=", number,
+                        "; multiply the result of the pool instead");
+  }
+  if (op == "ScatterElements" && absl::StrContains(operation, kScatterReduce) &&
+      n == 5 && arguments[4] == "mean") {
+    return "reduce='mean' and writes the last value; divide a scatter_add by "
+           "one of ones";
+  }
+  return "";
 }
 
 }  // namespace
@@ -182,6 +206,7 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     }
   }
   FindReplaced(graph, originals, &marks);
+  std::set<absl::string_view> said;
   for (const auto& node : graph.node()) {
     const absl::string_view operation = Metadata(node, kOperation);
     if (absl::StrContains(operation, kDetach)) {
@@ -191,13 +216,11 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     if (row && node.op_type() == "Gather") {
       marks.padding_row[node.output(0)] = *row;
     }
-    const double smoothing = LabelSmoothing(operation);
-    if (smoothing != 0 && node.op_type() == "SoftmaxCrossEntropyLoss") {
-      marks.left_out.push_back(absl::StrCat(
-          "the exporter left out label_smoothing=", smoothing, " of '",
-          node.output(0),
-          "', so this is another loss than PyTorch's; write it as operators, "
-          "or give the model without its loss --label-smoothing"));
+    const std::string left_out = LeftOut(operation, node.op_type());
+    // An operation may become several nodes.
+    if (!left_out.empty() && said.insert(operation).second) {
+      marks.left_out.push_back(absl::StrCat("the exporter left out of '",
+                                            node.output(0), "': ", left_out));
     }
   }
   return marks;

@@ -37,9 +37,9 @@ In most rows that fail in *bf16* alone, the gradient of an embedding, at the end
 is the largest part of the error.
 
 The older exporter leaves no trace of `detach()` in a file, so *capsules* and
-*vector_quantized* train differently from PyTorch there. Of a file without marks a parameter
-that is added, and whose name does not say so, is not trained (*tabular_transformer*); a warning
-lists it. Spectral norm changes its vectors in the forward pass, which no exporter writes, so
+*vector_quantized* train differently from PyTorch there. Of a file without marks a tensor
+whose name says nothing is trained unless its contents show a table; a warning lists both.
+Spectral norm changes its vectors in the forward pass, which no exporter writes, so
 *spectral_critic* keeps the first ones. The newer exporter drops the label smoothing of
 *uncertain_tasks*, and a warning says so.
 

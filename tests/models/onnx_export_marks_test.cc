@@ -170,6 +170,37 @@ TEST(ExportMarks, WarnOfLabelSmoothingThatIsLeftOut) {
   }
 }
 
+TEST(ExportMarks, WarnOfDivisorsAndMeansThatAreLeftOut) {
+  const auto warnings = [](const std::string& body, const std::string& call) {
+    onnx::ModelProto model = ModelFromText(body);
+    for (auto& node : *model.mutable_graph()->mutable_node()) {
+      Write(&node, "pkg.torch.onnx.fx_node",
+            "%y : [num_users=1] = call_function[target=torch.ops.aten." + call +
+                ", kwargs = {})");
+    }
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? imported->warnings : std::vector<std::string>();
+  };
+  const std::string pool =
+      "g (float[1,1,4,4] x) => (float[1,1,2,2] y) {"
+      " y = AveragePool<kernel_shape=[2,2], strides=[2,2]>(x) }";
+  const std::string pool_call =
+      "avg_pool2d.default](args = (%x, [2, 2], [2, 2], [0, 0], False, True";
+  EXPECT_THAT(warnings(pool, pool_call + ", 3)"),
+              ElementsAre(HasSubstr("of 'y': divisor_override=3;")));
+  EXPECT_THAT(warnings(pool, pool_call + ")"), IsEmpty());
+  const std::string scatter =
+      "g (float[2,3] x, int64[2,3] i, float[2,3] u) => (float[2,3] y) {"
+      " a = ScatterElements<axis=1>(x, i, u)"
+      " y = ScatterElements<axis=1>(a, i, u) }";
+  const std::string scatter_call =
+      "scatter_reduce.two](args = (%x, 1, %i, %u, ";
+  EXPECT_THAT(warnings(scatter, scatter_call + "mean)"),
+              ElementsAre(HasSubstr("reduce='mean'")));
+  EXPECT_THAT(warnings(scatter, scatter_call + "sum)"), IsEmpty());
+}
+
 TEST(ExportMarks, DecideAgainstUseAndName) {
   const auto imported = ImportOnnxBytes(Bytes(Model()), {});
   ASSERT_TRUE(imported.ok()) << imported.status();
