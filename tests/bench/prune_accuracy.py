@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Accuracy on the digits after structured pruning, beside no pruning.
 
-    tests/bench/prune_accuracy.py [--loadline PROGRAM] [--widths 8,16,16]
-        [--sparsities 0.5,0.75] [--criteria l2,taylor] [--seeds 3]
-        [--epochs 30] [--lr 0.001]
+    tests/bench/prune_accuracy.py [--loadline PROGRAM] [--widths 8,16,16 | --mlp]
+        [--sparsities 0.5,0.75] [--criteria l2,taylor] [--schedules cubic]
+        [--window 100:990] [--steps 1320] [--seeds 3] [--lr 0.001]
 
 Trains a convolutional network (three convolutions of these widths, two batch
-normalizations, one linear layer) on models/zoo/digits-train.npz, once without
-a recipe and once for each sparsity and criterion. The window of a recipe ends
-after three quarters of the run, as by default. Prints Markdown: the mean
-accuracy on digits-test.npz over the seeds. Needs numpy and onnx.
+normalizations, one linear layer), or models/zoo/mlp.onnx, on
+models/zoo/digits-train.npz, once without a recipe and once for each sparsity,
+criterion and schedule. Masks change every 10 steps of the window; one_shot
+prunes at its end. Prints Markdown: the mean accuracy on digits-test.npz over
+the seeds. Needs numpy and onnx.
+
+The table of schedules in docs/compression.md:
+
+    tests/bench/prune_accuracy.py --mlp --steps 600 --window 100:400
+        --sparsities 0.5,0.75,0.875 --schedules cubic,one_shot
 """
 import argparse
 import json
@@ -72,13 +78,16 @@ def make_model(path, widths):
         graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
 
 
-def recipe(sparsity, criterion):
+def recipe(args, sparsity, criterion, schedule):
+    start, end = map(int, args.window.split(":"))
     return {"compression": [{
         "name": "prune",
         "method": {"kind": "prune", "criterion": criterion},
-        "object": {"op_types": ["Conv"]},
+        "object": {} if args.mlp else {"op_types": ["Conv"]},
         "degree": {"sparsity": sparsity},
-        "process": {"start_step": 100, "update_frequency": 10}}]}
+        "process": {"schedule": schedule,
+                    "start_step": end if schedule == "one_shot" else start,
+                    "end_step": end, "update_frequency": 10}}]}
 
 
 def accuracy(args, model, folder, seed, written):
@@ -91,7 +100,7 @@ def accuracy(args, model, folder, seed, written):
     metrics.unlink(missing_ok=True)
     result = subprocess.run(
         [args.loadline, "run", model, "--data", ZOO / "digits-train.npz",
-         "--eval-data", ZOO / "digits-test.npz", "--epochs", str(args.epochs),
+         "--eval-data", ZOO / "digits-test.npz", "--steps", str(args.steps),
          "--lr", str(args.lr), "--seed", str(seed), "--metrics", metrics,
          *flags], text=True, capture_output=True)
     if result.returncode != 0:
@@ -106,29 +115,37 @@ def main():
     parser.add_argument("--loadline",
                         default=ROOT / "build/release/tools/loadline")
     parser.add_argument("--widths", default="8,16,16")
+    parser.add_argument("--mlp", action="store_true")
     parser.add_argument("--sparsities", default="0.5,0.75")
     parser.add_argument("--criteria", default="l2,taylor")
+    parser.add_argument("--schedules", default="cubic")
+    parser.add_argument("--window", default="100:990")
+    parser.add_argument("--steps", type=int, default=1320)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--lr", type=float, default=0.001)
     args = parser.parse_args()
-    widths = [int(width) for width in args.widths.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        model = folder / "cnn.onnx"
-        make_model(model, widths)
+        model = ZOO / "mlp.onnx"
+        if not args.mlp:
+            model = folder / "cnn.onnx"
+            make_model(model, [int(width) for width in args.widths.split(",")])
 
         def mean(written):
             return np.mean([accuracy(args, model, folder, seed, written)
                             for seed in range(1, args.seeds + 1)])
 
-        print(f"| channels {args.widths} | accuracy |\n|---|---|")
-        print(f"| not pruned | {mean(None):.2f} % |", flush=True)
+        kinds = [(criterion, schedule)
+                 for criterion in args.criteria.split(",")
+                 for schedule in args.schedules.split(",")]
+        print(f"not pruned: {mean(None):.2f} %\n\n| sparsity | "
+              + " | ".join(f"`{c}`, {s}" for c, s in kinds)
+              + " |\n" + "|---" * (len(kinds) + 1) + "|", flush=True)
         for sparsity in map(float, args.sparsities.split(",")):
-            for criterion in args.criteria.split(","):
-                found = mean(recipe(sparsity, criterion))
-                print(f"| {100 * sparsity:g} %, `{criterion}` | {found:.2f} % |",
-                      flush=True)
+            found = [mean(recipe(args, sparsity, *kind)) for kind in kinds]
+            print(f"| {100 * sparsity:g} % | "
+                  + " | ".join(f"{share:.2f} %" for share in found) + " |",
+                  flush=True)
 
 
 if __name__ == "__main__":
