@@ -114,6 +114,20 @@ TEST(Rescue, KeepsARunOfARecipe) {
   }
 }
 
+TEST(Rescue, KeepsARunOfARecipeThatEvaluatesAtItsEnd) {
+  const std::string recipe = WriteRecipe(TestFolder("rescue_recipes"),
+                                         R"(compression:
+- name: half
+  method: {kind: prune, criterion: l2}
+  degree: {sparsity: 0.5}
+  process: {start_step: 1, end_step: 5}
+)");
+  ExpectRescue("rescue_recipe_eval",
+               {"--recipe", recipe, "--eval-data", Zoo("digits-test.npz"),
+                "--eval-every", "4000"},
+               Remove, "is gone");
+}
+
 TEST(Rescue, IsNotNeededForAModelWithTheSameContents) {
   const std::string folder = TestFolder("rescue_touched");
   const std::string model = folder + "/m.onnx";

@@ -355,7 +355,8 @@ class PhasedTraining {
       if (steps > 0) record.measured_step_ns = part.step_ns;
       Append(std::move(part));
       if (result_.train.interrupted) break;
-      if (run_.goes_on && done < train_.steps) {
+      const bool reads_model = done < train_.steps || !run_.eval_data.empty();
+      if (run_.goes_on && reads_model) {
         LOADLINE_RETURN_IF_ERROR(run_.goes_on(result_.train.rescue_path));
       }
       LOADLINE_RETURN_IF_ERROR(Evaluate(phase, number_, done));

@@ -45,9 +45,9 @@ struct PhasedRun {
   // that are done; `evaluates_again`: the evaluations of the last of them are
   // made in this call. An error ends the run. May be empty.
   std::function<absl::Status(int64_t done, bool evaluates_again)> begins;
-  // Called where training pauses before its last step, for a change of phase
-  // or an evaluation, with TrainResult::rescue_path: may the model's file be
-  // read again? An error ends the run. May be empty.
+  // Called before a change of phase or an evaluation, with
+  // TrainResult::rescue_path: may the model's file be read again? An error ends
+  // the run. May be empty.
   std::function<absl::Status(const std::string& rescue_path)> goes_on;
   // Everything but steps, notes and the hooks of phases.
   executor::TrainOptions train;
