@@ -32,7 +32,7 @@ std::vector<std::string> TrainingOf(const std::string& folder,
                                    "--data",
                                    Zoo("digits-train.npz"),
                                    "--steps",
-                                   "4000",
+                                   "2500",
                                    "--log-every",
                                    "1",
                                    "--no-calibrate",
@@ -124,7 +124,7 @@ TEST(Rescue, KeepsARunOfARecipeThatEvaluatesAtItsEnd) {
 )");
   ExpectRescue("rescue_recipe_eval",
                {"--recipe", recipe, "--eval-data", Zoo("digits-test.npz"),
-                "--eval-every", "4000"},
+                "--eval-every", "2500"},
                Remove, "is gone");
 }
 
