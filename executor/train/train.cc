@@ -248,7 +248,8 @@ class Run {
 
   void Rescue(int64_t steps_done) {
     if (!options_.checkpoint_path.empty() || !options_.rescue_paths) return;
-    for (const std::string& path : options_.rescue_paths(program_.graph())) {
+    for (const std::string& path : options_.rescue_paths(
+             program_.graph(), steps_done == options_.steps)) {
       const absl::Status saved = SaveTo(path, steps_done);
       if (saved.ok()) {
         result_.rescue_path = path;

@@ -56,9 +56,12 @@ struct TrainOptions {
   int64_t checkpoint_interval = 0;
   // Without a checkpoint_path: asked after the last step of `steps`, and after
   // pause_step, where a checkpoint shall be written nevertheless, because the
-  // caller cannot keep the result or go on otherwise. Paths in the order in
-  // which they are tried; none: there is no need. May be empty.
-  std::function<std::vector<std::string>(const models::Graph&)> rescue_paths;
+  // caller cannot keep the result or go on otherwise. `ended`: it was the last
+  // step. Paths in the order in which they are tried; none: there is no need.
+  // May be empty.
+  std::function<std::vector<std::string>(const models::Graph& graph,
+                                         bool ended)>
+      rescue_paths;
   // Start from the checkpoint at `checkpoint_path`, which must exist and come
   // from a run of the same model, seed, batch and shuffling. The result has the
   // same bits as an uninterrupted run.

@@ -128,6 +128,21 @@ TEST(Rescue, KeepsARunOfARecipeThatEvaluatesAtItsEnd) {
                Remove, "is gone");
 }
 
+TEST(Rescue, ReplacesNoCheckpointOfAnEarlierRun) {
+  const std::string folder = TestFolder("rescue_twice");
+  const std::string model = folder + "/m.onnx";
+  const std::string earlier = folder + "/out.onnx.checkpoint.safetensors";
+  fs::copy_file(Zoo("mlp.onnx"), model);
+  std::ofstream(earlier) << "earlier";
+  const CommandResult result = RunLoadline(
+      TrainingOf(folder, {}),
+      {.interrupt_when = "step 100/", .then = [&] { Remove(model); }});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the run is kept in " + folder +
+                                    "/out.onnx.2.checkpoint.safetensors"));
+  EXPECT_EQ(BytesOfFile(earlier), "earlier");
+}
+
 TEST(Rescue, IsNotNeededForAModelWithTheSameContents) {
   const std::string folder = TestFolder("rescue_touched");
   const std::string model = folder + "/m.onnx";

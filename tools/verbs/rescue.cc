@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/structures.h"
 #include "tools/verbs/check_room.h"
 
 namespace loadline::tools {
@@ -13,27 +14,38 @@ namespace {
 
 constexpr char kSuffix[] = ".checkpoint.safetensors";
 
+// Nothing that an earlier run kept is replaced, and no link is followed.
+std::string UnusedPath(const std::string& model) {
+  std::string path = absl::StrCat(model, kSuffix);
+  std::error_code error;
+  for (int n = 2;
+       std::filesystem::exists(std::filesystem::symlink_status(path, error));
+       ++n) {
+    path = absl::StrCat(model, ".", n, kSuffix);
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<std::string> RescuePaths(const RunFlags& flags,
                                      const ModelFiles& files,
-                                     const models::Graph& graph) {
+                                     const models::Graph& graph, bool ended) {
   const std::string& model =
       flags.out.empty() ? flags.training.average : flags.out;
   if (model.empty()) return {};
   absl::Status ready = files.CheckUnchanged();
-  if (ready.ok()) ready = CheckRoomForModels(flags, graph);
+  if (ready.ok() && ended) ready = CheckRoomForModels(flags, graph);
   if (ready.ok()) return {};
   spdlog::warn("{}; the run is kept in a checkpoint",
                std::string(ready.message()));
-  std::vector<std::string> paths = {absl::StrCat(model, kSuffix)};
+  std::vector<std::string> paths = {UnusedPath(model)};
   std::error_code error;
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path(error);
   if (!error) {
-    const std::filesystem::path name =
-        std::filesystem::path(paths.front()).filename();
-    paths.push_back((folder / name).string());
+    const std::filesystem::path name = std::filesystem::path(model).filename();
+    paths.push_back(UnusedPath((folder / name).string()));
   }
   return paths;
 }
@@ -41,12 +53,11 @@ std::vector<std::string> RescuePaths(const RunFlags& flags,
 absl::Status WithRescue(const absl::Status& written,
                         const std::string& rescue_path) {
   if (written.ok() || rescue_path.empty()) return written;
-  return absl::Status(
-      written.code(),
-      absl::StrCat(written.message(), "; the run is kept in ", rescue_path,
-                   ": with the model and the room that it needs, the same "
-                   "command with --checkpoint ",
-                   rescue_path, " --resume writes the result"));
+  return Appended(
+      written, absl::StrCat("; the run is kept in ", rescue_path,
+                            ": with the model and the room that it needs, the "
+                            "same command with --checkpoint ",
+                            rescue_path, " --resume writes the result"));
 }
 
 }  // namespace loadline::tools

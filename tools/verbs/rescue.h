@@ -13,11 +13,12 @@
 namespace loadline::tools {
 
 // For TrainOptions::rescue_paths: beside the trained model, and in the folder
-// for temporary files. None if the model's files are as they were and there is
-// room, or if nothing shall be written. Logs the reason.
+// for temporary files, under names that no file has. None if the model's files
+// are as they were and, at the end, there is room; or if nothing shall be
+// written. Logs the reason.
 std::vector<std::string> RescuePaths(const RunFlags& flags,
                                      const ModelFiles& files,
-                                     const models::Graph& graph);
+                                     const models::Graph& graph, bool ended);
 
 // `written`, and where the run was kept instead, if it was.
 absl::Status WithRescue(const absl::Status& written,

@@ -153,8 +153,8 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   options.notes = part.notes;
   options.stop = stop;
   options.not_saved = WarnNotWritten;
-  options.rescue_paths = [&](const models::Graph& graph) {
-    return RescuePaths(flags, *part.files, graph);
+  options.rescue_paths = [&](const models::Graph& graph, bool ended) {
+    return RescuePaths(flags, *part.files, graph, ended);
   };
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
@@ -458,8 +458,8 @@ absl::Status RunRecipe(const RunFlags& flags, const ModelFiles& model_files,
     return absl::OkStatus();
   };
   run.train.not_saved = WarnNotWritten;
-  run.train.rescue_paths = [&](const models::Graph& graph) {
-    return RescuePaths(flags, model_files, graph);
+  run.train.rescue_paths = [&](const models::Graph& graph, bool ended) {
+    return RescuePaths(flags, model_files, graph, ended);
   };
   run.goes_on = [&](const std::string& rescue_path) {
     return WithRescue(model_files.CheckUnchanged(), rescue_path);
@@ -504,11 +504,19 @@ absl::StatusOr<PlannedStep> PlannedFor(const RunFlags& flags,
   return step;
 }
 
+// After the first step: to write a model, or for the next phase.
+bool ReadsModelAgain(const RunFlags& flags) {
+  return !flags.recipe.empty() || !flags.out.empty() ||
+         !flags.training.best.empty() || !flags.training.average.empty();
+}
+
 absl::Status RunRun(const RunFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckRunFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(const ModelFiles files,
-                            ModelFiles::Of(flags.step.model.model));
+  ModelFiles files;
+  if (ReadsModelAgain(flags)) {
+    LOADLINE_ASSIGN_OR_RETURN(files, ModelFiles::Of(flags.step.model.model));
+  }
   if (!flags.recipe.empty()) return RunRecipe(flags, files, stop);
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   executor::DataSet data;
