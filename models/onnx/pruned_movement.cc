@@ -52,8 +52,9 @@ void RewriteSplitToSequence(PrunedFile& file, onnx::NodeProto* node) {
                     node);
 }
 
-// The graph pads with zeros by SliceGrad, whose attributes say what stands
-// before the input; other padding is rewritten only if it is at the end.
+// Padding with zeros is the operator SliceGrad, whose attribute starts has the
+// elements that are padded before each axis. Other padding is rewritten only if
+// it is at the end of an axis.
 void RewritePad(PrunedFile& file, onnx::NodeProto* node) {
   const Value* x = file.New(node->input(0));
   const Value* y = file.New(node->output(0));

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -131,13 +133,10 @@ absl::Status Dft(Importer& importer, const onnx::NodeProto& node) {
   }
   Emitter e(importer, node);
   ValueId x = e.Input(0);
-  // The axis goes before the parts, and back.
-  Ints perm;
-  for (int64_t i = 0; i + 1 < rank; ++i) {
-    if (i != axis) perm.push_back(i);
-  }
-  perm.push_back(axis);
-  perm.push_back(rank - 1);
+  // The axis changes places with that before the parts, and back.
+  Ints perm(dims.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[static_cast<size_t>(axis)], perm[dims.size() - 2]);
   const bool moves = axis != rank - 2;
   if (moves) x = e.Transpose(x, perm);
   Ints lines;  // all axes but those two
@@ -151,13 +150,7 @@ absl::Status Dft(Importer& importer, const onnx::NodeProto& node) {
   result.push_back(t.out);
   result.push_back(t.out_parts);
   x = e.Reshape(x, result);
-  if (moves) {
-    Ints back(static_cast<size_t>(rank));
-    for (size_t i = 0; i < perm.size(); ++i) {
-      back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-    }
-    x = e.Transpose(x, back);
-  }
+  if (moves) x = e.Transpose(x, perm);
   return e.Define(0, x);
 }
 

@@ -13,26 +13,15 @@
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/start_quantizers.h"
 
 namespace loadline::tools {
 namespace {
 
-using passes::QuantizedEntry;
 using passes::QuantizeSpec;
 
-// Most batches that an entry asks for whose codebooks start.
-int64_t BatchesOf(const passes::Recipe& recipe,
-                  const passes::RecipePhase& phase) {
-  int64_t batches = 0;
-  for (const QuantizedEntry& entry : phase.quantized) {
-    const QuantizeSpec& spec = *recipe.entries[entry.entry].quantize();
-    if (!entry.starts || !spec.targets.weight ||
-        spec.quantizer != passes::Quantizer::kKMeans) {
-      continue;
-    }
-    batches = std::max(batches, spec.calibration_batches);
-  }
-  return batches;
+bool HasCodebooks(const QuantizeSpec& spec) {
+  return spec.targets.weight && spec.quantizer == passes::Quantizer::kKMeans;
 }
 
 bool FrozenBefore(const passes::Recipe& recipe,
@@ -94,7 +83,7 @@ absl::Status EstimateStatistics(const passes::PhaseModel& model,
                                 const passes::Recipe& recipe,
                                 const passes::RecipePhase& phase,
                                 const ForwardRun& run, RunState* state) {
-  const int64_t batches = BatchesOf(recipe, phase);
+  const int64_t batches = CalibrationBatches(recipe, phase, HasCodebooks);
   if (batches == 0 || FrozenBefore(recipe, phase)) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(models::Graph graph,
                             StatisticsGraph(model, recipe, phase));

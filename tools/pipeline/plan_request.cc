@@ -12,6 +12,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/solve_progress.h"
 #include "tools/cli/units.h"
+#include "tools/pipeline/structures.h"
 
 namespace loadline::tools {
 
@@ -97,8 +98,7 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                          : ""));
   }
   if (absl::IsDeadlineExceeded(plan.status())) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        plan.status().message(), "; a larger --time-limit may find one"));
+    return Appended(plan.status(), "; a larger --time-limit may find one");
   }
   return plan;
 }

@@ -16,18 +16,6 @@
 namespace loadline::tools {
 namespace {
 
-// Most batches that an entry which starts asks for.
-int64_t BatchesOf(const passes::Recipe& recipe,
-                  const passes::RecipePhase& phase) {
-  int64_t batches = 0;
-  for (const passes::QuantizedEntry& entry : phase.quantized) {
-    if (!entry.starts) continue;
-    batches = std::max(
-        batches, recipe.entries[entry.entry].quantize()->calibration_batches);
-  }
-  return batches;
-}
-
 // Entries that start only watch; others are as they are.
 absl::StatusOr<models::Graph> CalibrationGraph(const passes::PhaseModel& model,
                                                const passes::Recipe& recipe,
@@ -46,11 +34,25 @@ absl::StatusOr<models::Graph> CalibrationGraph(const passes::PhaseModel& model,
 
 }  // namespace
 
+int64_t CalibrationBatches(
+    const passes::Recipe& recipe, const passes::RecipePhase& phase,
+    absl::FunctionRef<bool(const passes::QuantizeSpec&)> counts) {
+  int64_t batches = 0;
+  for (const passes::QuantizedEntry& entry : phase.quantized) {
+    const passes::QuantizeSpec& spec = *recipe.entries[entry.entry].quantize();
+    if (entry.starts && counts(spec)) {
+      batches = std::max(batches, spec.calibration_batches);
+    }
+  }
+  return batches;
+}
+
 absl::Status CalibrateQuantizers(const passes::PhaseModel& model,
                                  const passes::Recipe& recipe,
                                  const passes::RecipePhase& phase,
                                  const ForwardRun& run, RunState* state) {
-  const int64_t count = BatchesOf(recipe, phase);
+  const int64_t count = CalibrationBatches(
+      recipe, phase, [](const passes::QuantizeSpec&) { return true; });
   if (count == 0) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(models::Graph graph,
                             CalibrationGraph(model, recipe, phase));

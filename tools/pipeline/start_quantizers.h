@@ -3,6 +3,9 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_START_QUANTIZERS_H_
 #define LOADLINE_TOOLS_PIPELINE_START_QUANTIZERS_H_
 
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "models/graph.h"
 #include "passes/compress/add_fake_quantize.h"
@@ -12,6 +15,12 @@
 #include "tools/pipeline/run_forward.h"
 
 namespace loadline::tools {
+
+// Most calibration_batches of the entries that start with the phase and that
+// `counts` accepts.
+int64_t CalibrationBatches(
+    const passes::Recipe& recipe, const passes::RecipePhase& phase,
+    absl::FunctionRef<bool(const passes::QuantizeSpec&)> counts);
 
 // Runs the model's forward pass over calibration_batches batches for the
 // entries that start with the phase, and adds the ranges that were seen to

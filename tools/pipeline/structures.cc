@@ -67,8 +67,7 @@ absl::StatusOr<std::optional<std::vector<passes::Split>>> SplitsOf(
   if (!flags.no_split && !flags.splits.empty() && IsOff(flags, kSplitPass)) {
     return absl::InvalidArgumentError(
         "--split: needs the pass split_operators, which --disable-pass "
-        "switches "
-        "off");
+        "switches off");
   }
   for (const std::string& text : flags.splits) {
     if (is_auto) break;

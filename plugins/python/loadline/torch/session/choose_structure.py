@@ -30,7 +30,7 @@ from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
 from loadline.torch.solve.options import AUTO, Options
 from loadline.torch.structure.micro_batches import (WithLoss, batch_size, cut_bytes,
-                                                    loss_of, rows_of)
+                                                    examples_of, loss_of, rows_of)
 from loadline.torch.structure.part_sums import sum_losses
 
 log = logging.getLogger("loadline.torch")
@@ -95,13 +95,7 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
     if size < 2:
         return
 
-    def rows(batch: Any, which: list[int]) -> Any:
-        count = batch_size(batch)
-        return torch_internals.pytree.tree_map(
-            lambda leaf: leaf[which] if isinstance(leaf, torch.Tensor) and leaf.dim()
-            and leaf.shape[0] == count else leaf, batch)
-
-    pair = rows(sample, [0, -1])
+    pair = examples_of(sample, [0, -1])
 
     def backend(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         sum_losses(gm, True, apart=True)
@@ -117,8 +111,8 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
         model.eval()
         with restored_afterwards(model, sample), torch.no_grad():
             together = run(pair)
-            alone = [run(rows_of(pair, at, at + 1)) for at in (0, 1)]
-            twice = [run(rows(pair, [at, at])) for at in (0, 1)]
+            alone = [run(examples_of(pair, [at])) for at in (0, 1)]
+            twice = [run(examples_of(pair, [at, at])) for at in (0, 1)]
     except LoadlineError:
         raise
     except Exception as error:

@@ -48,12 +48,16 @@ def batch_size(batch: Any) -> int:
     return size
 
 
-def rows_of(batch: Any, first: int, last: int) -> Any:
+def examples_of(batch: Any, which: slice | list[int]) -> Any:
     """A copy of these examples. Tensors without examples stay as they are."""
     size = batch_size(batch)
     return tree_map(
-        lambda leaf: leaf[first:last].clone() if isinstance(leaf, torch.Tensor)
+        lambda leaf: leaf[which].clone() if isinstance(leaf, torch.Tensor)
         and leaf.dim() and leaf.shape[0] == size and size > 1 else leaf, batch)
+
+
+def rows_of(batch: Any, first: int, last: int) -> Any:
+    return examples_of(batch, slice(first, last))
 
 
 def cut_bytes(batch: Any) -> int:
