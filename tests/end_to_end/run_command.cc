@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 
 namespace loadline {
@@ -104,9 +105,14 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
 }
 
 std::string TestFolder(const std::string& name) {
+  const testing::TestInfo* test =
+      testing::UnitTest::GetInstance()->current_test_info();
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) /
-      absl::StrCat("loadline_", name);
+      absl::StrReplaceAll(
+          absl::StrCat("loadline_", test->test_suite_name(), "_", test->name()),
+          {{"/", "_"}}) /
+      name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();

@@ -37,7 +37,8 @@ struct CommandOptions {
 CommandResult RunLoadline(const std::vector<std::string>& args,
                           const CommandOptions& options = {});
 
-// An empty folder for one test.
+// An empty folder of the running test. Tests run side by side: none sees a
+// folder of another, whatever the names.
 std::string TestFolder(const std::string& name);
 
 std::string Zoo(const std::string& file);  // models/zoo/FILE
