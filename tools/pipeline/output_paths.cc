@@ -4,12 +4,14 @@
 #include "tools/pipeline/output_paths.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "models/onnx/import.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -27,13 +29,21 @@ bool IsPipeOrDevice(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+// Where the file is or will be: links are followed, also those that lead to
+// what does not exist yet, which weakly_canonical takes for files.
 std::string Resolved(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux
   std::error_code error;
-  const std::filesystem::path absolute =
-      std::filesystem::absolute(path, error).lexically_normal();
+  std::filesystem::path file = std::filesystem::absolute(path, error);
+  for (int i = 0; i < kMostLinks; ++i) {
+    const std::filesystem::path target =
+        std::filesystem::read_symlink(file, error);
+    if (error) break;  // no link
+    file = file.parent_path() / target;
+  }
   const std::filesystem::path real =
-      std::filesystem::weakly_canonical(absolute, error);
-  return error ? absolute.string() : real.string();
+      std::filesystem::weakly_canonical(file, error);
+  return (error ? file.lexically_normal() : real).string();
 }
 
 bool SameFile(const std::string& a, const std::string& b) {
@@ -47,6 +57,29 @@ bool SameFile(const std::string& a, const std::string& b) {
 absl::Status Clash(const NamedPath& output, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(
       output.flag, " ", output.path, ": ", why, "; name another file"));
+}
+
+// Long work must not end with a file that cannot be written. A link is
+// followed: the file that it leads to is replaced.
+absl::Status CheckFolder(const NamedPath& output) {
+  std::error_code error;
+  const std::filesystem::path path =
+      std::filesystem::is_symlink(
+          std::filesystem::symlink_status(output.path, error))
+          ? Resolved(output.path)
+          : output.path;
+  const std::filesystem::path folder =
+      path.has_parent_path() ? path.parent_path() : ".";
+  const auto refused = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(output.path, ": the folder ", folder.string(), " ", why));
+  };
+  if (!std::filesystem::is_directory(folder, error)) {
+    return refused(std::filesystem::exists(folder, error) ? "is none"
+                                                          : "does not exist");
+  }
+  if (access(folder.c_str(), W_OK) != 0) return refused("cannot be written to");
+  return absl::OkStatus();
 }
 
 // The model and the files that hold its external data.
@@ -125,6 +158,7 @@ absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
     for (const std::string& file : ConfigFiles()) {
       LOADLINE_RETURN_IF_ERROR(CheckAgainstInput(output, {"--config", file}));
     }
+    if (!output.may_be_folder) LOADLINE_RETURN_IF_ERROR(CheckFolder(output));
   }
   return absl::OkStatus();
 }

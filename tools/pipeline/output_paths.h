@@ -29,8 +29,9 @@ std::vector<NamedPath> InputPaths(const StepFlags& flags);
 // Call before anything is written. InvalidArgument, naming both flags, if an
 // output is the same file as an input, as a file of --config or as another
 // output: by name, through a link, or as external data of an ONNX model among
-// the inputs; or if an output is a folder and may not be one. Pipes and devices
-// may be given twice, standard output only once.
+// the inputs; or if an output is a folder and may not be one, or its own folder
+// is missing or cannot be written to. Pipes and devices may be given twice,
+// standard output only once.
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
                               const std::vector<NamedPath>& outputs);
 

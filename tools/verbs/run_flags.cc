@@ -1,8 +1,6 @@
 // Tested by tests/tools/verbs and tests/end_to_end.
 #include "tools/verbs/run_flags.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -142,27 +140,7 @@ absl::Status CheckRunFlags(const RunFlags& flags) {
                      "figures; name a file (./- is one named -)"));
   }
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
-  LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
-  for (const std::string* path :
-       {&flags.out, &flags.checkpoint, &flags.trace, &flags.training.best,
-        &flags.training.metrics, &flags.training.average,
-        &flags.training.adapters}) {
-    if (path->empty()) continue;
-    std::filesystem::path folder = std::filesystem::path(*path).parent_path();
-    if (folder.empty()) folder = ".";
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder, error)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          *path, ": the folder ", folder.string(),
-          std::filesystem::exists(folder, error) ? " is none"
-                                                 : " does not exist"));
-    }
-    if (access(folder.c_str(), W_OK) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          *path, ": the folder ", folder.string(), " cannot be written to"));
-    }
-  }
-  return absl::OkStatus();
+  return CheckCheckpoint(flags);
 }
 
 void AddRunFlags(CLI::App* app, RunFlags* flags) {

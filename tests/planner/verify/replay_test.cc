@@ -31,6 +31,19 @@ TEST(Replay, AddsLatencyAndBytesOverRate) {
   EXPECT_EQ(prediction->peak_bytes, 310);
 }
 
+TEST(Replay, CountsTheBytesOfEachDirectionApart) {
+  const Problem problem = SmallProblem();
+  Plan plan = SmallPlan(problem);
+  plan.host_bytes = 200;
+  plan.buffers.push_back({ValueId(2), 100, Space::kHost, 100});
+  plan.steps.push_back(plan.steps[1]);
+  plan.steps.back().to = BufferId(8);
+  const auto prediction = Replay(problem, plan);
+  ASSERT_TRUE(prediction.ok()) << prediction.status();
+  EXPECT_EQ(prediction->d2h_bytes, 200);
+  EXPECT_EQ(prediction->h2d_bytes, 100);
+}
+
 TEST(Replay, AddsTheOverheadOfEveryCopyToTheStep) {
   Problem problem = SmallProblem();
   problem.machine->copy_overhead_ns = 7;

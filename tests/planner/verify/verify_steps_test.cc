@@ -25,6 +25,12 @@ TEST(Verify, NamesTheRuleAboutStepsThatAPlanBreaks) {
        [](Problem&, Plan& p) { p.steps[2].wait = {StepId(5)}; }},
       {"step 0 (node 0 'forward') can never start",
        [](Problem&, Plan& p) { p.steps[0].wait = {StepId(2)}; }},
+      {"step 3: no such lane",
+       [](Problem&, Plan& p) { p.steps[3].lane = static_cast<Lane>(-1); }},
+      {"step 3: no such lane",
+       [](Problem&, Plan& p) {
+         p.steps[3].lane = static_cast<Lane>(kLaneCount);
+       }},
       {"step 3 (node 1 'grad') is on the h2d lane",
        [](Problem&, Plan& p) { p.steps[3].lane = Lane::kH2d; }},
       {"step 2 (compute copy) is a copy on the compute lane",

@@ -79,6 +79,10 @@ TEST(CheckOutputPaths, FindsTwoOutputsInOneFileThatIsNotThereYet) {
   EXPECT_THAT(ErrorOf({}, {{"--problem", folder + "/p.json"},
                            {"-o", folder + "/./p.json"}}),
               AllOf(HasSubstr("-o "), HasSubstr("--problem too")));
+  fs::create_symlink("p.json", folder + "/link");
+  EXPECT_THAT(ErrorOf({}, {{"--problem", folder + "/link"},
+                           {"-o", folder + "/p.json"}}),
+              HasSubstr("--problem too"));
   EXPECT_THAT(ErrorOf({}, {{"--html", "-"}, {"--csv", "-"}}),
               HasSubstr("--html too"));
 }
@@ -89,6 +93,23 @@ TEST(CheckOutputPaths, RefusesAFolder) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("is a folder"), absl::string_view::npos);
   EXPECT_TRUE(CheckOutputPaths({}, {{"--host-store", folder, true}}).ok());
+}
+
+TEST(CheckOutputPaths, RefusesAFileInAFolderThatIsMissing) {
+  const std::string folder = FreshFolder();
+  const auto says = [&](const std::string& path, const std::string& why) {
+    EXPECT_EQ(ErrorOf({}, {{"-o", path}}),
+              why.empty() ? "" : path + ": the folder " + why);
+  };
+  says(folder + "/no/p.json", folder + "/no does not exist");
+  ASSERT_TRUE(WriteFile(folder + "/file", "").ok());
+  says(folder + "/file/p.json", folder + "/file is none");
+  fs::create_symlink(folder + "/no/target", folder + "/link");
+  says(folder + "/link", folder + "/no does not exist");
+  fs::create_directory(folder + "/no");
+  says(folder + "/link", "");
+  says(folder + "/no/p.json", "");
+  EXPECT_EQ(ErrorOf({}, {{"--host-store", folder + "/new", true}}), "");
 }
 
 TEST(CheckOutputPaths, KeepsTheProfilesOfThisMachine) {
@@ -170,6 +191,32 @@ TEST(CheckOutputPaths, GuardsEveryVerb) {
     EXPECT_EQ(*ReadFile(model) + *ReadFile(data) + *ReadFile(config) +
                   *ReadFile(empty),
               before);
+  }
+}
+
+TEST(CheckOutputPaths, FindsAMissingFolderBeforeAnyWork) {
+  const std::string model = ZooPath("mlp.onnx");
+  const std::string data = ZooPath("digits-train.npz");
+  const std::string machine = FixedMachinePath();
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", model, "--data", data, "--steps", "1", "--metrics", "/no/f/x"},
+      {"plan", model, "--machine", machine, "-o", "/no/f/x"},
+      {"plan", model, "--machine", machine, "--problem", "/no/f/x"},
+      {"pose", model, "--machine", machine, "-o", "/no/f/x"},
+      {"report", model, "--machine", machine, "--html", "/no/f/x"},
+      {"report", model, "--machine", machine, "--csv", "/no/f/x"},
+      {"sweep", model, "--machine", machine, "--html", "/no/f/x"},
+      {"sensitivity", model, "--data", data, "-o", "/no/f/x"},
+      {"pack", "/no/buffers.csv", "--capacity", "1", "-o", "/no/f/x"},
+      {"doctor", "l4", "-o", "/no/f/x"},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    const CommandOutput output = RunInProcess(command);
+    EXPECT_EQ(output.exit_code, 2) << command[0] << ": " << output.err;
+    EXPECT_EQ(output.out, "");
+    EXPECT_EQ(output.err,
+              "loadline: /no/f/x: the folder /no/f does not exist\n")
+        << command[0];
   }
 }
 
