@@ -44,6 +44,20 @@ TEST(Replay, CountsTheBytesOfEachDirectionApart) {
   EXPECT_EQ(prediction->h2d_bytes, 100);
 }
 
+TEST(Replay, CountsValuesThatNoStepReadsAtTheBeginningOnly) {
+  Problem problem = SmallProblem();
+  Value unread;
+  unread.file_id = 5;
+  unread.name = "unread";
+  unread.bytes = 1000;
+  problem.values.push_back(unread);
+  Plan plan = SmallPlan(problem);
+  plan.buffers.push_back({ValueId(5), 1000, Space::kDevice, 0});
+  const auto prediction = Replay(problem, plan);
+  ASSERT_TRUE(prediction.ok()) << prediction.status();
+  EXPECT_EQ(prediction->peak_bytes, 100 + 100 + 1000);  // w, x, unread
+}
+
 TEST(Replay, AddsTheOverheadOfEveryCopyToTheStep) {
   Problem problem = SmallProblem();
   problem.machine->copy_overhead_ns = 7;

@@ -179,6 +179,15 @@ TEST(Verify, NamesTheRuleAboutCodecsThatAPlanBreaks) {
   }
 }
 
+TEST(Verify, AcceptsErrorsOfCodecsThatAddUpToOne) {
+  for (const double error : {0.4, 1.0}) {
+    Stashed stashed = StashedPlan();
+    stashed.problem.values[2].stash[0].error = error;
+    Predict(stashed.problem, stashed.plan);
+    EXPECT_EQ(Verify(stashed.problem, stashed.plan), absl::OkStatus()) << error;
+  }
+}
+
 // y is encoded, copied out and back, and decoded: 7, 150, 125 and 9 ns.
 Plan EncodedCopies(const Problem& problem) {
   Plan plan = SmallPlan(problem);
