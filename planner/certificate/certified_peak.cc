@@ -1,5 +1,4 @@
-// Tested in tests/planner/certificate/certificate_oracle_test.cc and
-// tests/planner/solve/solve_test.cc.
+// Tested in tests/planner/certificate/certified_peak_test.cc.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

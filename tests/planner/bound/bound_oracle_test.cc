@@ -20,7 +20,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kMostStates = 20'000;
+constexpr int64_t kMostOracleStates = 20'000;
 
 // All sets of at most three nodes of which each is an ancestor of the next.
 std::vector<std::vector<int>> CutSets(const SearchModel& model,
@@ -41,7 +41,7 @@ std::vector<std::vector<int>> CutSets(const SearchModel& model,
   return sets;
 }
 
-struct Tally {
+struct OracleTally {
   int problems = 0;    // the oracle knows the optimum
   int programs = 0;    // compared with it
   int met = 0;         // problems of which some program proves the optimum
@@ -51,12 +51,12 @@ struct Tally {
 
 class Comparison {
  public:
-  Comparison(const Problem& problem, int64_t budget_bytes, Tally& tally)
+  Comparison(const Problem& problem, int64_t budget_bytes, OracleTally& tally)
       : model_(MakeSearchModel(problem, true, true)),
         least_(FindLeastCosts(model_)),
         precedence_(model_),
         budget_bytes_(budget_bytes),
-        oracle_(FindLeastStep(problem, budget_bytes, kMostStates)),
+        oracle_(FindLeastStep(problem, budget_bytes, kMostOracleStates)),
         tally_(tally) {}
 
   void Run() {
@@ -105,15 +105,15 @@ class Comparison {
   const Precedence precedence_;
   const int64_t budget_bytes_;
   const Oracle oracle_;
-  Tally& tally_;
+  OracleTally& tally_;
   double best_ns_ = 0;
 };
 
-Tally CompareSeeds(const TinyFeatures& features, uint64_t count) {
+OracleTally CompareSeeds(const TinyFeatures& features, uint64_t count) {
   if (const char* more = std::getenv("LOADLINE_TINY_PROBLEMS")) {
     count = std::strtoull(more, nullptr, 10);
   }
-  Tally tally;
+  OracleTally tally;
   for (uint64_t seed = 1; seed <= count && tally.violations < 10; ++seed) {
     const Problem problem = TinyProblem(seed, features);
     EXPECT_EQ(ValidateProblem(problem), absl::OkStatus()) << seed;
@@ -156,7 +156,7 @@ void ExpectLeastStep(const std::string& json, int64_t budget_bytes,
   const Oracle oracle = FindLeastStep(*problem, budget_bytes, 1'000'000);
   EXPECT_FALSE(oracle.gave_up);
   EXPECT_NEAR(oracle.step_ns.value_or(-1), expected_ns, 1e-6);
-  Tally tally;
+  OracleTally tally;
   Comparison(*problem, budget_bytes, tally).Run();
   EXPECT_GT(tally.programs, 0);
 }

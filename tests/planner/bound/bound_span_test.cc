@@ -15,7 +15,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kMostStates = 40'000;
+constexpr int64_t kMostSpanStates = 40'000;
 constexpr Permissions kEverything = {.lossy = true, .inexact = true};
 
 class Spans {
@@ -80,7 +80,7 @@ TEST(BoundProgram, SpansTogetherAreNeverAboveTheOptimum) {
     const int64_t least_bytes = BoundPeak(model).bytes;
     const int64_t budget_bytes =
         least_bytes + (all->predicted.peak_bytes - least_bytes) / 3;
-    const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostStates);
+    const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostSpanStates);
     if (oracle.gave_up || !oracle.step_ns) continue;
     ++solved;
     Spans spans(model, budget_bytes);

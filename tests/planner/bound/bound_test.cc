@@ -15,12 +15,12 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kMostStates = 40'000;
+constexpr int64_t kMostTinyStates = 40'000;
 constexpr Permissions kEverything = {.lossy = true, .inexact = true};
 
 // A problem whose optimum the oracle finds: without addresses, and with copy
 // rates of a power of two.
-Problem SmallProblem(uint64_t seed, bool copies) {
+Problem FewNodesProblem(uint64_t seed, bool copies) {
   TestRandom random(seed + 1'000'000);
   const int nodes = copies ? static_cast<int>(random.In(3, 5))
                            : static_cast<int>(random.In(3, 10));
@@ -59,7 +59,7 @@ struct Tally {
 // with the default.
 void Compare(const Problem& problem, int64_t budget_bytes, bool insist,
              Tally& tally) {
-  const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostStates);
+  const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostTinyStates);
   if (oracle.gave_up) {
     ++tally.gave_up;
     return;
@@ -109,7 +109,7 @@ Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
                    bool permissions = false, bool insist = false) {
   Tally tally;
   for (uint64_t seed = first; seed <= last; ++seed) {
-    Problem problem = SmallProblem(seed, copies);
+    Problem problem = FewNodesProblem(seed, copies);
     if (permissions) AddRandomChoices(seed, problem);
     if (problem.nodes.size() > 10 || problem.values.size() > 18) continue;
     const absl::StatusOr<Plan> all = KeepEverything(problem);

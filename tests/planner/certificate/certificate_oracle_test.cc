@@ -22,7 +22,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kMostStates = 20'000;
+constexpr int64_t kMostCertificateStates = 20'000;
 
 std::vector<char> NodesAfter(const ProblemFacts& facts, int node) {
   std::vector<char> after(facts.nodes, 0);
@@ -51,7 +51,7 @@ std::vector<std::vector<int>> CutSets(const ProblemFacts& facts) {
   return sets;
 }
 
-struct Tally {
+struct CertificateTally {
   int problems = 0;      // the oracle knows the optimum
   int certificates = 0;  // compared with it
   int dearer = 0;        // problems whose optimum is above compute
@@ -63,7 +63,7 @@ struct Tally {
 class Comparison {
  public:
   Comparison(const Problem& problem, int64_t budget_bytes, double optimum_ns,
-             Tally& tally)
+             CertificateTally& tally)
       : problem_(problem),
         facts_(problem),
         budget_bytes_(budget_bytes),
@@ -109,7 +109,7 @@ class Comparison {
   const ProblemFacts facts_;
   const int64_t budget_bytes_;
   const double optimum_ns_;
-  Tally& tally_;
+  CertificateTally& tally_;
   double best_ns_ = 0;
 };
 
@@ -117,18 +117,20 @@ void CompareSeeds(const TinyFeatures& features, uint64_t count) {
   if (const char* more = std::getenv("LOADLINE_TINY_PROBLEMS")) {
     count = std::strtoull(more, nullptr, 10);
   }
-  Tally tally;
+  CertificateTally tally;
   for (uint64_t seed = 1; seed <= count && tally.violations < 10; ++seed) {
     const Problem problem = TinyProblem(seed, features);
     const int64_t least_bytes = CertifiedPeakBytes(problem);
     constexpr int64_t kMoreBytes[] = {0, 1, 2, 4, 7, 11};
     const int64_t budget_bytes = least_bytes + kMoreBytes[seed % 6];
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostStates);
+    const Oracle oracle =
+        FindLeastStep(problem, budget_bytes, kMostCertificateStates);
     if (oracle.gave_up || !oracle.step_ns) continue;
     Comparison(problem, budget_bytes, *oracle.step_ns, tally).Run();
     if (least_bytes > 0) {
-      const Oracle below = FindLeastStep(problem, least_bytes - 1, kMostStates);
+      const Oracle below =
+          FindLeastStep(problem, least_bytes - 1, kMostCertificateStates);
       EXPECT_TRUE(below.gave_up || !below.step_ns)
           << "a plan below the certified peak of " << least_bytes;
     }

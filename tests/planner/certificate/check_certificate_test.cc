@@ -1,6 +1,7 @@
 // What the checker makes of good, bad and corrupted certificates.
 #include "planner/certificate/check_certificate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -150,6 +151,44 @@ TEST(CheckCertificate, CountsTheOverheadOfCopies) {
   EXPECT_EQ(proven(100), 30 + 2 * 7);  // the multipliers are for 7 ns
   EXPECT_EQ(proven(0), 30);
   EXPECT_EQ(proven(INT64_MAX), 30 + 2 * 7);
+}
+
+// With 3 bytes of alignment, 3 + 3 + 9 bytes at C and 6 of a.
+TEST(CheckCertificate, RoundsBytesUpToTheAlignment) {
+  Problem problem = AgainProblem();
+  CertificateTreeNode leaf;
+  leaf.rows = {{RowKind::kNeed, {0, 3, 1, 2}, 6 * 10240},
+               {RowKind::kBudget, {1}, 10240},
+               {RowKind::kTotal, {}, 6}};
+  const Certificate certificate = {{{{NodeId{2}}, NodeId{-1}, {leaf}}}};
+  problem.alignment_bytes = 3;
+  EXPECT_EQ(*CertifiedStepNs(problem, 15, certificate), 40);
+  EXPECT_EQ(*CertifiedStepNs(problem, 21, certificate), 30);
+  problem.alignment_bytes = 1;
+  EXPECT_EQ(*CertifiedStepNs(problem, 15, certificate), 30);
+}
+
+// Where A may not run again, a is on the host when C starts. Copying it out
+// takes as long as C's start is late, and C starts within the step.
+TEST(CheckCertificate, TakesNoCutForLaterThanTheStep) {
+  Problem problem = AgainProblem();
+  problem.nodes[0].recompute = false;
+  problem.values[0].offload = true;
+  problem.machine.emplace();
+  problem.machine->host_bytes = 100;
+  problem.machine->h2d = {1e15, 0};
+  for (const int64_t out_ns :
+       {int64_t{20}, int64_t{30}, int64_t{50}, int64_t{8'000'000'000}}) {
+    problem.machine->d2h = {4e9 / static_cast<double>(out_ns), 0};
+    CertificateTreeNode leaf;
+    leaf.rows = {{RowKind::kNeed, {0, 3, 1, 2}, 1024 * out_ns},
+                 {RowKind::kBudget, {1}, 256 * out_ns},
+                 {RowKind::kBack, {0, 1}, 1024 * out_ns},
+                 {RowKind::kOutsBefore, {1}, 1}};
+    EXPECT_EQ(
+        *CertifiedStepNs(problem, 10, {{{{NodeId{2}}, NodeId{-1}, {leaf}}}}),
+        std::max<int64_t>(30, out_ns));
+  }
 }
 
 TEST(CheckCertificate, AddsPartsThatFollowOneAnother) {

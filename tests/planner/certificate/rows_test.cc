@@ -326,7 +326,9 @@ TEST_F(Rows, NeedCutsInOrder) {
   EXPECT_FALSE(make({NodeId{kC}}, kC));
   EXPECT_FALSE(make({}, -1));
   EXPECT_FALSE(make({NodeId{77}}, -1));
+  EXPECT_FALSE(make({NodeId{kF + 1}}, -1));
   EXPECT_FALSE(make({NodeId{kC}}, 77));
+  EXPECT_FALSE(make({NodeId{kC}}, kF + 1));
   Use(true, {NodeId{kC}});
   EXPECT_FALSE(make({NodeId{kC}}, kD));  // copies may cross the end
 }

@@ -14,7 +14,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kPlenty = 2'000'000;
+constexpr int64_t kPlentyOfWork = 2'000'000;
 
 TEST(SearchWindow, MeetsItsGoalAndLeavesTheStateAsItWas) {
   int found = 0, floored = 0;
@@ -28,7 +28,7 @@ TEST(SearchWindow, MeetsItsGoalAndLeavesTheStateAsItWas) {
     const int64_t target = FindLifetimes(model, start).peak_bytes * 8 / 10;
     SearchState state(model, start, target);
     WindowGoal goal = {.most_steps = 4, .best_ns = 1e15};
-    WorkBudget effort{.left = kPlenty};
+    WorkBudget effort{.left = kPlentyOfWork};
     std::optional<Schedule> best;
     const bool finished = SearchWindow(state, goal, effort, &best);
     EXPECT_EQ(state.ToSchedule().items, start.items);
@@ -41,13 +41,13 @@ TEST(SearchWindow, MeetsItsGoalAndLeavesTheStateAsItWas) {
     const double best_ns = FindTimes(model, *best).step_ns;
     // Nothing beats the best, so with it as the goal nothing is found.
     goal.best_ns = best_ns;
-    WorkBudget again{.left = kPlenty};
+    WorkBudget again{.left = kPlentyOfWork};
     EXPECT_TRUE(SearchWindow(state, goal, again, &best));
     EXPECT_FALSE(best.has_value());
     // Below a floor it takes the fastest that is not faster.
     goal = {
         .most_steps = 4, .best_ns = 1e15, .floor_ns = std::round(best_ns) + 1};
-    WorkBudget above{.left = kPlenty};
+    WorkBudget above{.left = kPlentyOfWork};
     if (SearchWindow(state, goal, above, &best) && best) {
       EXPECT_GE(std::round(FindTimes(model, *best).step_ns), goal.floor_ns);
       ++floored;

@@ -16,9 +16,9 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kMostStates = 20'000;
+constexpr int64_t kMostVersionStates = 20'000;
 
-struct Tally {
+struct VersionTally {
   int optima = 0;  // the oracle knows the optimum
   int met = 0;     // of those, the plan is as fast
   int apart = 0;   // of those, a version is read after its update
@@ -40,8 +40,10 @@ bool ReadsOldVersion(const Problem& problem, const Plan& plan) {
   return false;
 }
 
-void Compare(const Problem& problem, int64_t budget_bytes, Tally& tally) {
-  const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostStates);
+void Compare(const Problem& problem, int64_t budget_bytes,
+             VersionTally& tally) {
+  const Oracle oracle =
+      FindLeastStep(problem, budget_bytes, kMostVersionStates);
   if (oracle.gave_up) return;
   SolveOptions options;
   options.budget_bytes = budget_bytes;
@@ -60,8 +62,8 @@ void Compare(const Problem& problem, int64_t budget_bytes, Tally& tally) {
   tally.apart += ReadsOldVersion(problem, *plan);
 }
 
-Tally CompareSeeds(const TinyFeatures& features, uint64_t count) {
-  Tally tally;
+VersionTally CompareSeeds(const TinyFeatures& features, uint64_t count) {
+  VersionTally tally;
   for (uint64_t seed = 1; seed <= count; ++seed) {
     const Problem problem = TinyProblem(seed, features);
     const int64_t least_bytes =
@@ -76,19 +78,21 @@ Tally CompareSeeds(const TinyFeatures& features, uint64_t count) {
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithReruns) {
-  const Tally tally = CompareSeeds({.versions = true}, 300);
+  const VersionTally tally = CompareSeeds({.versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 99);
   EXPECT_GT(tally.apart, 5);
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithCodecs) {
-  const Tally tally = CompareSeeds({.codecs = true, .versions = true}, 300);
+  const VersionTally tally =
+      CompareSeeds({.codecs = true, .versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 98);
   EXPECT_GT(tally.apart, 2);
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithCopies) {
-  const Tally tally = CompareSeeds({.copies = true, .versions = true}, 300);
+  const VersionTally tally =
+      CompareSeeds({.copies = true, .versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 98);
   EXPECT_GT(tally.apart, 0);
 }
