@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -163,6 +164,15 @@ class BatchCutter {
         !__builtin_sub_overflow(shifts[0], shifts[1], &sum)) {
       return sum;
     }
+    if (node.op == "Mul") {
+      for (const size_t i : {size_t{0}, size_t{1}}) {
+        const std::optional<int64_t> factor = NumberIn(inputs[1 - i]);
+        if (shifts[1 - i] == 0 && factor.has_value() &&
+            !__builtin_mul_overflow(shifts[i], *factor, &sum)) {
+          return sum;
+        }
+      }
+    }
     if (node.op == "Where" && shifts[0] == 0) {
       if (shifts[1] == shifts[2]) return shifts[1];
       if (IsBeyond(inputs[1], shifts[2])) return shifts[2];
@@ -172,17 +182,25 @@ class BatchCutter {
     return Refuse(node, "computes with numbers of examples");
   }
 
-  // Whether it is one number that is no position, in the whole or in a part.
-  bool IsBeyond(ValueId id, int64_t shift) const {
+  // The only element of a constant.
+  std::optional<int64_t> NumberIn(ValueId id) const {
     const models::Value& value = graph_.value(id);
-    return Shift(id) == 0 && value.kind == ValueKind::kConstant &&
-           value.type.dtype == models::DType::kI64 &&
-           value.type.elements() == 1 && shift > 0 &&
-           value.initial->as<int64_t>()[0] / shift >= parts_;
+    if (value.kind != ValueKind::kConstant ||
+        value.type.dtype != models::DType::kI64 || value.type.elements() != 1) {
+      return std::nullopt;
+    }
+    return value.initial->as<int64_t>()[0];
   }
 
-  // Of Gather, GatherGrad or Scatter: how many rows there are positions of, in
-  // the whole.
+  // Whether it is one number that is no position, in the whole or in a part.
+  bool IsBeyond(ValueId id, int64_t shift) const {
+    const std::optional<int64_t> number = NumberIn(id);
+    return Shift(id) == 0 && number.has_value() && shift > 0 &&
+           *number / shift >= parts_;
+  }
+
+  // Of Gather, GatherGrad or a scatter: how many rows there are positions of,
+  // in the whole.
   int64_t RowsOf(const Node& node) const {
     const ValueId rows = node.op == "Gather" ? node.inputs[0] : node.outputs[0];
     return whole_[Index(rows)]

@@ -61,19 +61,23 @@ class SignProof {
     const Node* node = MakerOf(positions);
     if (node == nullptr) return false;
     if (MovesElements(*node)) return OfPositions(node->inputs[0], rows);
-    return node->op == "Where" &&
-           IsWithin(graph_.value(node->inputs[2]), rows) &&
+    if (node->op != "Where") return IsNotNegative(positions, models::kNoValue);
+    return IsWithin(graph_.value(node->inputs[2]), rows) &&
            IsNotNegative(node->inputs[1], node->inputs[0]);
   }
 
  private:
-  // Whether no element is negative where `condition` holds: a sum of products
-  // of constants and of values that the condition compares with 0.
+  // Whether no element is negative where `condition`, if any, holds: a sum of
+  // products of constants, of values that the condition compares with 0, and
+  // of those that Clip keeps from falling below 0.
   bool IsNotNegative(ValueId id, ValueId condition) const {
     if (IsWithin(graph_.value(id), 0) || Implies(condition, id)) return true;
     const Node* node = MakerOf(id);
     if (node == nullptr) return false;
-    if (MovesElements(*node)) return IsNotNegative(node->inputs[0], condition);
+    if (MovesElements(*node) || node->op == "Cast") {
+      return IsNotNegative(node->inputs[0], condition);
+    }
+    if (node->op == "Clip") return node->attributes.Float("min", -1) >= 0;
     return (node->op == "Add" || node->op == "Mul") &&
            IsNotNegative(node->inputs[0], condition) &&
            IsNotNegative(node->inputs[1], condition);

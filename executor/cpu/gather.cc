@@ -1,11 +1,15 @@
-// Gather, its gradient, and Scatter. GatherGrad adds in index order, and
-// threads divide the columns but not the rows, so repeated indices always round
-// the same. Tested in tests/conformance/.
+// Gather, its gradient, Scatter and ScatterReduce. GatherGrad adds and
+// ScatterReduce multiplies in index order, and threads divide the columns but
+// not the rows, so repeated indices always round the same. Tested in
+// tests/conformance/.
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/ops/arithmetic.h"
 #include "executor/ops/dispatch.h"
 #include "executor/ops/operator_shapes.h"
 #include "planner/base/status_macros.h"
@@ -129,8 +133,51 @@ PreparedKernel Scatter(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Gather", Gather}, {"GatherGrad", GatherGrad}, {"Scatter", Scatter}};
+// Columns [begin, end) of the updates, each combined with its row of y.
+template <typename Combine, typename Index>
+void CombineColumns(const GatherLayout& l, const Index* indices,
+                    const float* updates, float* y, int64_t begin,
+                    int64_t end) {
+  for (int64_t i = 0; i < l.count; ++i) {
+    float* to = y + GatherRow(indices[i], l.data.size) * l.data.inner;
+    const float* from = updates + i * l.data.inner;
+#pragma omp simd
+    for (int64_t j = begin; j < end; ++j) to[j] = Combine()(to[j], from[j]);
+  }
+}
+
+template <typename Combine>
+PreparedKernel MakeScatterReduce(const Prepare& p) {
+  const GatherLayout layout = MakeGatherLayout(p, p.input(0));
+  return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([layout, name = p.node().name](const KernelArgs& args) {
+      const Index* indices = In<Index>(args, 1);
+      LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout, name));
+      const float* data = In(args, 0);
+      float* y = Out(args, 0);
+      const int64_t inner = layout.data.inner;
+      if (y != data) std::copy(data, data + layout.data.size * inner, y);
+      const bool small = layout.count * inner < kElementBlock;
+      ParallelFor(inner, small ? inner : 64, [&](int64_t begin, int64_t end) {
+        CombineColumns<Combine>(layout, indices, In(args, 2), y, begin, end);
+      });
+      return absl::OkStatus();
+    });
+  });
+}
+
+PreparedKernel ScatterReduce(const Prepare& p) {
+  const std::string reduction = p.node().attributes.String("reduction", "");
+  if (reduction == "max") return MakeScatterReduce<MaxOf>(p);
+  if (reduction == "min") return MakeScatterReduce<MinOf>(p);
+  return MakeScatterReduce<std::multiplies<float>>(p);
+}
+
+constexpr KernelEntry kKernels[] = {{"Gather", Gather},
+                                    {"GatherGrad", GatherGrad},
+                                    {"Scatter", Scatter},
+                                    {"ScatterReduce", ScatterReduce}};
 
 }  // namespace
 

@@ -1,10 +1,12 @@
-// Gather, its gradient, and Scatter. GatherGrad and Scatter sort the positions
-// by row on the device. A row of GatherGrad's result then sums its own, in the
-// order of positions and in float; a row of Scatter's takes its last one. So
+// Gather, its gradient, Scatter and ScatterReduce. All but Gather sort the
+// positions by row on the device. A row of GatherGrad's result then sums its
+// own, in the order of positions and in float; a row of Scatter's takes its
+// last one, and one of ScatterReduce's combines its own in their order. So
 // equal indices always give the same bits, and nothing is added atomically. An
 // index out of range is reported; it reads zeros and adds to no row. Tested in
 // tests/conformance/.
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/families.h"
@@ -13,6 +15,7 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/sort.h"
 #include "executor/cuda/types.h"
+#include "executor/ops/arithmetic.h"
 #include "executor/ops/operator_shapes.h"
 #include "planner/base/align.h"
 #include "planner/base/status_macros.h"
@@ -194,6 +197,29 @@ __global__ void ScatterKernel(GatherLayout l, Divider by_inner,
   }
 }
 
+struct ProductOf {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
+// y[row, j]: data's element combined with those of the row's updates.
+template <typename Combine>
+__global__ void CombineRowsKernel(GatherLayout l, Divider by_inner,
+                                  const Keyed* items, const int32_t* begins,
+                                  const float* data, const float* updates,
+                                  float* y) {
+  const int64_t n = l.data.size * l.data.inner;
+  for (int64_t e = GridThread(); e < n; e += GridThreads()) {
+    const int64_t row = by_inner.Divide(e);
+    const float* from = updates + (e - row * l.data.inner);
+    const int32_t end = begins[row + 1];
+    float result = data[e];
+    for (int32_t i = begins[row]; i < end; ++i) {
+      result = Combine()(result, from[items[i].position * l.data.inner]);
+    }
+    y[e] = result;
+  }
+}
+
 template <typename T, typename Index>
 absl::Status LaunchGrad(const GatherLayout& l, const StableSort& sort,
                         const KernelArgs& args, const LaunchContext& launch) {
@@ -257,8 +283,39 @@ PreparedKernel Scatter(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Gather", Gather}, {"GatherGrad", GatherGrad}, {"Scatter", Scatter}};
+template <typename Combine>
+PreparedKernel MakeScatterReduce(const Prepare& p) {
+  const GatherLayout l = MakeGatherLayout(p, p.input(0));
+  LOADLINE_RETURN_IF_ERROR(CheckSortable(p, l));
+  const StableSort sort(l.count, l.data.size + 1);
+  return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+    using Index = decltype(index);
+    return MakeKernel(
+        [l, sort](const KernelArgs& args, const LaunchContext& launch) {
+          if (l.data.size * l.data.inner == 0) return absl::OkStatus();
+          LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
+          return LaunchKernel(
+              CombineRowsKernel<Combine>, GridFor(l.data.size * l.data.inner),
+              kBlock, 0, launch.stream, l, Divider(l.data.inner),
+              sort.Sorted(args.workspace + BeginsBytes(l)),
+              Workspace<int32_t>(args), In(args, 0), In(args, 2), Out(args, 0));
+        },
+        BeginsBytes(l) + sort.workspace_bytes(), DescribeIndex(p, l));
+  });
+}
+
+PreparedKernel ScatterReduce(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2}, {0}));
+  const std::string reduction = p.node().attributes.String("reduction", "");
+  if (reduction == "max") return MakeScatterReduce<MaxOf>(p);
+  if (reduction == "min") return MakeScatterReduce<MinOf>(p);
+  return MakeScatterReduce<ProductOf>(p);
+}
+
+constexpr KernelEntry kKernels[] = {{"Gather", Gather},
+                                    {"GatherGrad", GatherGrad},
+                                    {"Scatter", Scatter},
+                                    {"ScatterReduce", ScatterReduce}};
 
 }  // namespace
 

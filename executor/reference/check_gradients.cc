@@ -198,7 +198,8 @@ class RuleChecker {
   // The length of the axis that integers index; of the shortest axis of all
   // float inputs where the operator does not say.
   int64_t IndexLimit() const {
-    if (node_.op == "Scatter" || node_.op == "Gather") {
+    if (node_.op == "Scatter" || node_.op == "ScatterReduce" ||
+        node_.op == "Gather") {
       const auto axis = static_cast<size_t>(node_.attributes.Int("axis", 0));
       return case_.graph.value(node_.inputs[0]).type.dims[axis];
     }

@@ -2,6 +2,7 @@
 // slices, gathers, matrix products.
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "executor/reference/reference.h"
 
@@ -159,6 +160,23 @@ void Scatter(const Call& c) {
   });
 }
 
+void ScatterReduce(const Call& c) {
+  const std::string reduction = c.attributes.String("reduction", "");
+  c.out().values = c.in(0).values;
+  const Array& updates = c.in(2);
+  ForEachIndex(updates.type.dims, [&](const Ints& index) {
+    Ints to = index;
+    to[0] = static_cast<int64_t>(c.in(1).values[index[0]]);
+    double& y = c.out().values[Position(c.out().type.dims, to)];
+    const double u = updates.values[Position(updates.type.dims, index)];
+    if (reduction == "mul") {
+      y *= u;
+    } else {
+      y = reduction == "max" ? std::max(y, u) : std::min(y, u);
+    }
+  });
+}
+
 // Calls body(positions of a line of x, line of the output) for every line.
 void ForLines(const Call& c,
               const std::function<void(const std::vector<int64_t>&,
@@ -303,6 +321,7 @@ void AddShapeReferences(ReferenceTable& t) {
   t["Gather"] = Gather;
   t["GatherGrad"] = GatherGrad;
   t["Scatter"] = Scatter;
+  t["ScatterReduce"] = ScatterReduce;
   t["ReduceMax"] = [](const Call& c) { Extreme(c, 1); };
   t["ReduceMin"] = [](const Call& c) { Extreme(c, -1); };
   t["CumSum"] = CumSum;

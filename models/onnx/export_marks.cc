@@ -4,6 +4,7 @@
 // came from. Tested in tests/models/onnx_export_marks_test.cc.
 #include "models/onnx/export_marks.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "models/onnx/node_attributes.h"
 
 namespace loadline::models::onnx_internal {
@@ -184,7 +186,60 @@ std::string LeftOut(absl::string_view operation, absl::string_view op) {
   return "";
 }
 
+// The only row of zeros of a table of several other rows, or -1.
+int64_t OnlyZeroRow(const Tensor& table) {
+  if (table.type.rank() != 2 || table.type.dtype != DType::kF32 ||
+      table.data == nullptr || table.type.dims[0] < 3) {
+    return -1;
+  }
+  const auto width = static_cast<size_t>(table.type.dims[1]);
+  const absl::Span<const float> numbers = table.as<float>();
+  int64_t found = -1;
+  for (int64_t row = 0; row < table.type.dims[0]; ++row) {
+    const auto of_row =
+        numbers.subspan(static_cast<size_t>(row) * width, width);
+    if (std::any_of(of_row.begin(), of_row.end(),
+                    [](float x) { return x != 0; })) {
+      continue;
+    }
+    if (found >= 0) return -1;
+    found = row;
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<std::string> FindPaddingRows(
+    const onnx::ModelProto& model,
+    const std::map<std::string, Tensor>& initializers, ExportMarks* marks) {
+  std::vector<std::string> warnings;
+  if (model.producer_name() != "pytorch" || !marks->marks.empty()) {
+    return warnings;
+  }
+  std::map<std::string, int64_t> rows;  // of the tables seen
+  for (const auto& node : model.graph().node()) {
+    if (node.op_type() != "Gather" || node.input_size() != 2 ||
+        node.output_size() != 1 || IntAttribute(node, "axis", 0) != 0) {
+      continue;
+    }
+    const std::string& name = node.input(0);
+    const auto table = initializers.find(name);
+    if (table == initializers.end()) continue;
+    const auto [row, is_new] = rows.emplace(name, -1);
+    if (is_new) {
+      row->second = OnlyZeroRow(table->second);
+      if (row->second >= 0) {
+        warnings.push_back(absl::StrCat(
+            "row ", row->second, " of ", name,
+            " is all zeros, as PyTorch's padding_idx makes it, and gets no "
+            "gradient from look-ups"));
+      }
+    }
+    if (row->second >= 0) marks->padding_row[node.output(0)] = row->second;
+  }
+  return warnings;
+}
 
 ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
   ExportMarks marks;

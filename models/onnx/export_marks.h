@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/types.h"
 #include "onnx/onnx_pb.h"
 
 namespace loadline::models::onnx_internal {
@@ -43,6 +44,13 @@ struct ExportMarks {
 
 // Call before the file's value_info is discarded.
 ExportMarks ReadExportMarks(const onnx::GraphProto& graph);
+
+// In a file of the older exporter, which does not say padding_idx: adds the
+// rows that only it can have made, the single row of zeros of a table that
+// embeddings read. Returns a warning for each such table.
+std::vector<std::string> FindPaddingRows(
+    const onnx::ModelProto& model,
+    const std::map<std::string, Tensor>& initializers, ExportMarks* marks);
 
 }  // namespace loadline::models::onnx_internal
 

@@ -128,12 +128,52 @@ Result ScatterND(const FoldContext& c) {
   return One(std::move(result));
 }
 
+// One update after the other as well.
+Result ScatterElements(const FoldContext& c) {
+  if (StringAttribute(c.node, "reduction", "none") != "none") {
+    return absl::UnimplementedError("reductions are not folded");
+  }
+  const Wide &x = *c.in[0], &indices = *c.in[1], &updates = *c.in[2];
+  if (Rank(indices) != Rank(x) || updates.dims != indices.dims ||
+      updates.dtype != x.dtype) {
+    return absl::InvalidArgumentError("updates do not fit indices and data");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
+  const size_t along = static_cast<size_t>(axis);
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (i != along && indices.dims[i] > x.dims[i]) {
+      return absl::InvalidArgumentError("indices reach beyond data");
+    }
+  }
+  Ints strides = RowMajorStrides(x.dims);
+  const int64_t stride = strides[along];
+  strides[along] = 0;
+  const std::vector<int64_t> others = StridedIndex(indices.dims, strides, 0);
+  Wide result = x;
+  for (size_t i = 0; i < others.size(); ++i) {
+    const int64_t row = indices.ints[i];
+    if (row < -x.dims[along] || row >= x.dims[along]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", row, " on an axis of ", x.dims[along]));
+    }
+    const auto at = static_cast<size_t>(
+        others[i] + (row < 0 ? row + x.dims[along] : row) * stride);
+    if (x.real()) {
+      result.reals[at] = updates.reals[i];
+    } else {
+      result.ints[at] = updates.ints[i];
+    }
+  }
+  return One(std::move(result));
+}
+
 }  // namespace
 
 FoldRule FindIndexRule(const std::string& op_type) {
   static const auto* const kRules = new std::map<std::string, FoldRule>{
-      {"GatherElements", GatherElements},
-      {"GatherND", GatherND},
+      {"GatherElements", GatherElements}, {"GatherND", GatherND},
+      {"Scatter", ScatterElements},       {"ScatterElements", ScatterElements},
       {"ScatterND", ScatterND},
   };
   auto it = kRules->find(op_type);

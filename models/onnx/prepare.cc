@@ -376,6 +376,10 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));
   LOADLINE_RETURN_IF_ERROR(
       TakeInitializers(folder, options, widened, &prepared));
+  for (std::string& text :
+       FindPaddingRows(*model, prepared.initializers, &prepared.marks)) {
+    prepared.warnings.push_back(std::move(text));
+  }
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   if (model->training_info_size() > 0) {
     prepared.warnings.push_back(

@@ -98,6 +98,15 @@ absl::StatusOr<RowSelection> SelectRows(const Ints& data, const Ints& indices,
   return s;
 }
 
+// An index from the start of an axis of `size`.
+absl::StatusOr<int64_t> FromStart(int64_t index, int64_t size) {
+  if (index < -size || index >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index ", index, " on an axis of ", size));
+  }
+  return index < 0 ? index + size : index;
+}
+
 // The positions of indices that are known.
 absl::StatusOr<Tensor> KnownPositions(const RowSelection& s,
                                       const Ints& indices) {
@@ -109,13 +118,11 @@ absl::StatusOr<Tensor> KnownPositions(const RowSelection& s,
         s.base.as<int64_t>()[static_cast<size_t>(base[static_cast<size_t>(i)])];
     for (size_t part = 0; part < s.parts.size(); ++part) {
       const auto [size, stride] = s.parts[part];
-      const int64_t index =
-          indices[static_cast<size_t>(i) * s.parts.size() + part];
-      if (index < -size || index >= size) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", index, " on an axis of ", size));
-      }
-      at += (index < 0 ? index + size : index) * stride;
+      LOADLINE_ASSIGN_OR_RETURN(
+          const int64_t index,
+          FromStart(indices[static_cast<size_t>(i) * s.parts.size() + part],
+                    size));
+      at += index * stride;
     }
     positions.push_back(at);
   }
@@ -141,6 +148,36 @@ ValueId CheckedTerm(Emitter& e, ValueId index, const IndexPart& part,
   return part.stride == 1 ? row : e.Emit("Mul", {row, number(part.stride)});
 }
 
+// Column k of the last axis of `indices`. Of joined columns it is taken before
+// they are joined, so that those that count rows stay apart from computed ones.
+ValueId Column(Importer& importer, Emitter& e, ValueId indices, int64_t k) {
+  const Graph& graph = importer.graph();
+  const int64_t last = graph.value(indices).type.rank() - 1;
+  const auto maker = std::find_if(
+      graph.nodes.rbegin(), graph.nodes.rend(),
+      [indices](const Node& node) { return node.outputs[0] == indices; });
+  if (maker != graph.nodes.rend() && maker->op == "Concat" &&
+      maker->attributes.Int("axis", 0) == last) {
+    for (const ValueId part : maker->inputs) {
+      const int64_t width =
+          graph.value(part).type.dims[static_cast<size_t>(last)];
+      if (k < width) {
+        indices = part;
+        break;
+      }
+      k -= width;
+    }
+  }
+  if (graph.value(indices).type.dims[static_cast<size_t>(last)] == 1) {
+    return indices;
+  }
+  return e.Emit("Slice", {indices},
+                {{"starts", Ints{k}},
+                 {"ends", Ints{k + 1}},
+                 {"axes", Ints{last}},
+                 {"steps", Ints{1}}});
+}
+
 // The positions as a value of shape [count]. `last_axis`: the parts are along
 // the last axis of the indices.
 absl::StatusOr<ValueId> Positions(Importer& importer,
@@ -160,18 +197,28 @@ absl::StatusOr<ValueId> Positions(Importer& importer,
   for (size_t i = 0; i < s.parts.size(); ++i) {
     ValueId index = indices;
     if (last_axis) {
-      const int64_t k = static_cast<int64_t>(i);
-      index = e.Emit("Slice", {indices},
-                     {{"starts", Ints{k}},
-                      {"ends", Ints{k + 1}},
-                      {"axes", Ints{static_cast<int64_t>(s.shape.size())}},
-                      {"steps", Ints{1}}});
+      index = Column(importer, e, indices, static_cast<int64_t>(i));
+      const Value& column = importer.graph().value(index);
+      if (column.kind == ValueKind::kConstant &&
+          column.type.dtype == DType::kI64) {
+        std::vector<int64_t> terms;
+        for (const int64_t known : column.initial->as<int64_t>()) {
+          LOADLINE_ASSIGN_OR_RETURN(const int64_t row,
+                                    FromStart(known, s.parts[i].size));
+          terms.push_back(row * s.parts[i].stride);
+        }
+        positions =
+            e.Emit("Add", {e.Constant(IndexTensor(s.shape, terms)), positions});
+        continue;
+      }
       index = e.Reshape(index, s.shape);
     }
     positions =
         e.Emit("Add", {CheckedTerm(e, index, s.parts[i], &inside), positions});
   }
-  positions = e.Emit("Where", {inside, positions, outside});
+  if (inside != kNoValue) {
+    positions = e.Emit("Where", {inside, positions, outside});
+  }
   return e.Reshape(positions, {count});
 }
 
@@ -225,12 +272,15 @@ absl::Status ScatterBy(Importer& importer, const onnx::NodeProto& node,
                        bool elements) {
   const TensorType data = importer.Type(node, 0);
   const std::string reduction = StringAttribute(node, "reduction", "none");
-  if (reduction != "none" && reduction != "add") {
+  const bool reduces =
+      reduction == "max" || reduction == "min" || reduction == "mul";
+  if (reduction != "none" && reduction != "add" && !reduces) {
     importer.Unsupported(node, absl::StrCat("with reduction ", reduction));
     return absl::OkStatus();
   }
-  if (reduction == "add" && data.dtype != DType::kF32) {
-    importer.Unsupported(node, "that adds other numbers than f32");
+  if (reduction != "none" && data.dtype != DType::kF32) {
+    importer.Unsupported(node, absl::StrCat("with reduction ", reduction,
+                                            " of other numbers than f32"));
     return absl::OkStatus();
   }
   LOADLINE_ASSIGN_OR_RETURN(const RowSelection s,
@@ -248,6 +298,9 @@ absl::Status ScatterBy(Importer& importer, const onnx::NodeProto& node,
         e.Emit("GatherGrad", {updates, positions},
                {{"axis", int64_t{0}}, {"shape", Ints{s.rows, s.inner}}});
     y = e.Emit("Add", {rows, sums});
+  } else if (reduces) {
+    y = e.Emit("ScatterReduce", {rows, positions, updates},
+               {{"reduction", reduction}});
   } else {
     y = e.Emit("Scatter", {rows, positions, updates});
   }

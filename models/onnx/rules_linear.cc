@@ -172,11 +172,13 @@ absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
     if (FindAttribute(node, "output_shape") == nullptr &&
         !std::equal(spatial.begin(), spatial.end(), unpadded.begin() + 2,
                     std::less_equal<>())) {
-      importer.Warn(absl::StrCat(
-          NodeLabel(node),
-          ": its output is as long as its input times the "
-          "stride, as ONNX says of auto_pad; ONNX Runtime leaves out what no "
-          "kernel reaches, unless the node has output_shape"));
+      // ONNX's text says input times stride. Its library and ONNX Runtime
+      // leave out what no kernel reaches, and shapes are checked with theirs.
+      importer.Unsupported(
+          node,
+          "with auto_pad and a stride above its kernel, whose size ONNX and "
+          "ONNX Runtime give differently: write output_shape");
+      return absl::OkStatus();
     }
     shape.insert(shape.end(), spatial.begin(), spatial.end());
   } else {

@@ -115,11 +115,18 @@ bool CastsToDouble(const onnx::NodeProto& node) {
   return false;
 }
 
-// Whether a node casts a value that depends on the inputs' elements to f64.
-// Arithmetic of shapes stays in f64.
+// Whether a node casts a value that depends on the elements of inputs or
+// weights to f64, as exporters write isinf. Arithmetic of shapes stays in f64.
 bool ComputesInDouble(const onnx::GraphProto& graph,
                       const std::set<std::string>& initializers) {
   std::set<std::string> data;
+  for (const auto& tensor : graph.initializer()) {
+    if (tensor.data_type() == onnx::TensorProto::FLOAT &&
+        std::any_of(tensor.dims().begin(), tensor.dims().end(),
+                    [](int64_t dim) { return dim > 1; })) {
+      data.insert(tensor.name());
+    }
+  }
   for (const auto& input : graph.input()) {
     if (initializers.count(input.name()) == 0) data.insert(input.name());
   }

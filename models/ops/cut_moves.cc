@@ -190,11 +190,12 @@ absl::StatusOr<NodeCut> CutBesideAxis(const CutCall& c, int64_t axis,
 
 CutRule MoveRuleOf(const std::string& op) {
   static const auto& rules = *new std::map<std::string, CutRule>{
-      {"Reshape", CutReshape},    {"Transpose", CutTranspose},
-      {"Expand", CutExpand},      {"Concat", CutConcat},
-      {"Split", CutSplit},        {"Slice", CutSlice},
-      {"SliceGrad", CutSlice},    {"Gather", CutGather},
-      {"GatherGrad", CutScatter}, {"Scatter", CutScatter}};
+      {"Reshape", CutReshape},      {"Transpose", CutTranspose},
+      {"Expand", CutExpand},        {"Concat", CutConcat},
+      {"Split", CutSplit},          {"Slice", CutSlice},
+      {"SliceGrad", CutSlice},      {"Gather", CutGather},
+      {"GatherGrad", CutScatter},   {"Scatter", CutScatter},
+      {"ScatterReduce", CutScatter}};
   const auto it = rules.find(op);
   return it == rules.end() ? nullptr : it->second;
 }

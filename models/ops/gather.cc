@@ -1,5 +1,7 @@
-// Gather (embedding lookup) with its gradient, and Scatter. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// Gather (embedding lookup) with its gradient, Scatter and ScatterReduce.
+// Tested in tests/models/infer_test.cc and gradient_test.cc.
+#include <string>
+
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -109,6 +111,118 @@ absl::Status ScatterGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<OutputTypes> InferScatterReduce(const Node& node,
+                                               InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 0, {DType::kF32}));
+  const std::string reduction = node.attributes.String("reduction", "");
+  if (reduction != "max" && reduction != "min" && reduction != "mul") {
+    return Refuse("attribute reduction is '", reduction,
+                  "', not max, min or mul");
+  }
+  return InferScatter(node, inputs);
+}
+
+// The extreme's gradient is shared evenly by everything that equals it, data
+// and updates alike, as in PyTorch.
+absl::Status ScatterExtremeGradient(GradientContext& c) {
+  const ValueId data = c.input(0);
+  const ValueId rows = c.input(1);
+  const ValueId updates = c.input(2);
+  const ValueId y = c.output(0);
+  const Ints shape = c.type(data).dims;
+  const auto gather = [&](ValueId id) {
+    return c.Emit("Gather", {id, rows}, {{"axis", int64_t{0}}});
+  };
+  const auto equal = [&](ValueId a, ValueId b) -> absl::StatusOr<ValueId> {
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId same, c.Emit("Equal", {a, b}));
+    return c.Emit("Cast", {same}, {{"to", std::string("f32")}});
+  };
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId reached, gather(y));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId by_data, equal(data, y));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId by_update, equal(updates, reached));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId ties,
+                            c.Emit("GatherGrad", {by_update, rows},
+                                   {{"axis", int64_t{0}}, {"shape", shape}}));
+  LOADLINE_ASSIGN_OR_RETURN(ties, c.Emit("Add", {ties, by_data}));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId share,
+                            c.Emit("Div", {c.output_gradient(0), ties}));
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId ddata,
+                              c.Emit("Mul", {share, by_data}));
+    c.SetInputGradient(0, ddata);
+  }
+  if (c.wanted(2)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId dupdates, gather(share));
+    LOADLINE_ASSIGN_OR_RETURN(dupdates, c.Emit("Mul", {dupdates, by_update}));
+    c.SetInputGradient(2, dupdates);
+  }
+  return absl::OkStatus();
+}
+
+// The product of all factors but one: the product divided by it, or, where it
+// is the only zero, the product with 1 in its place. So nothing is divided by
+// zero.
+absl::Status ScatterProductGradient(GradientContext& c) {
+  const ValueId dy = c.output_gradient(0);
+  const ValueId data = c.input(0);
+  const ValueId rows = c.input(1);
+  const ValueId updates = c.input(2);
+  const Ints shape = c.type(data).dims;
+  const auto gather = [&](ValueId id) {
+    return c.Emit("Gather", {id, rows}, {{"axis", int64_t{0}}});
+  };
+  const auto product = [&](ValueId from, ValueId by) {
+    return c.Emit("ScatterReduce", {from, rows, by},
+                  {{"reduction", std::string("mul")}});
+  };
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId zero, c.Scalar(0.0f));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId one, c.Scalar(1.0f));
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId is_zero,
+                              c.Emit("Equal", {data, zero}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId divisor,
+                              c.Emit("Where", {is_zero, one, data}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId all, product(divisor, updates));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId ddata, c.Emit("Div", {all, divisor}));
+    LOADLINE_ASSIGN_OR_RETURN(ddata, c.Emit("Mul", {dy, ddata}));
+    c.SetInputGradient(0, ddata);
+  }
+  if (c.wanted(2)) {
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId is_zero,
+                              c.Emit("Equal", {updates, zero}));
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId zeros, c.Emit("Cast", {is_zero}, {{"to", std::string("f32")}}));
+    LOADLINE_ASSIGN_OR_RETURN(zeros,
+                              c.Emit("GatherGrad", {zeros, rows},
+                                     {{"axis", int64_t{0}}, {"shape", shape}}));
+    LOADLINE_ASSIGN_OR_RETURN(zeros, gather(zeros));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId one_zero,
+                              c.Emit("Equal", {zeros, one}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId only,
+                              c.Emit("And", {is_zero, one_zero}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId others,
+                              c.Emit("Where", {only, one, updates}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId divisor,
+                              c.Emit("Where", {is_zero, one, updates}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId without, product(data, others));
+    LOADLINE_ASSIGN_OR_RETURN(without, c.Emit("Mul", {dy, without}));
+    LOADLINE_ASSIGN_OR_RETURN(without, gather(without));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId with, c.Emit("Mul", {dy, c.output(0)}));
+    LOADLINE_ASSIGN_OR_RETURN(with, gather(with));
+    LOADLINE_ASSIGN_OR_RETURN(with, c.Emit("Div", {with, divisor}));
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId dupdates,
+                              c.Emit("Where", {only, without, with}));
+    c.SetInputGradient(2, dupdates);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScatterReduceGradient(GradientContext& c) {
+  return c.forward().attributes.String("reduction", "") == "mul"
+             ? ScatterProductGradient(c)
+             : ScatterExtremeGradient(c);
+}
+
 // Only the selected rows of data are read.
 OperatorCost GatherCost(const Node&, InputTypes inputs,
                         absl::Span<const TensorType> outputs) {
@@ -152,7 +266,12 @@ std::vector<Operator> GatherOperators() {
   scatter.infer = InferScatter;
   scatter.gradient = ScatterGradient;
   scatter.inplace = {{0, 0}};
-  return {gather, grad, scatter};
+  Operator reduce = scatter;
+  reduce.name = "ScatterReduce";
+  reduce.infer = InferScatterReduce;
+  reduce.gradient = ScatterReduceGradient;
+  reduce.attributes = {{"reduction", AttributeKind::kString, true}};
+  return {gather, grad, scatter, reduce};
 }
 
 }  // namespace loadline::models

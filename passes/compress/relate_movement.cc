@@ -103,6 +103,7 @@ RelateRules MovementRelations() {
       {"Gather", Gather},
       {"GatherGrad", GatherGrad},
       {"Scatter", Scatter},
+      {"ScatterReduce", Scatter},
   };
 }
 

@@ -278,6 +278,9 @@ TEST(CutNode, ReadsAndWritesTheRowsOfAPartAtPositionsOfItsOwn) {
         {1, 0}, 3);
   check("Scatter", {}, {rows, PositionsByParts({6}, 12, 3), Numbers({6, 2})},
         f32({12, 2}), {kWhole, kWhole, 0}, 4);
+  check("ScatterReduce", {{"reduction", std::string("max")}},
+        {rows, PositionsByParts({6}, 12, 3), Numbers({6, 2})}, f32({12, 2}),
+        {kWhole, kWhole, 0}, 4);
   check("GatherGrad", {{"axis", int64_t{0}}, {"shape", Ints{12, 2}}},
         {Numbers({6, 2}), PositionsByParts({6}, 12, 3)}, f32({12, 2}),
         {0, kWhole}, 4);

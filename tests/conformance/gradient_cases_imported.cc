@@ -50,6 +50,27 @@ std::vector<GradientCase> ImportedGradientCases() {
                "g (float[3,4] x, float[3,2] u) => (float[a,b] y)"
                " <int64[3,2] i = {0, 0, 2, 1, 3, -1}> {"
                " y = ScatterElements<axis=1, reduction=\"add\">(x, i, u) }"),
+      Imported("ScatterElements to the largest",
+               "g (float[3,4] x, float[3,2] u) => (float[a,b] y)"
+               " <int64[3,2] i = {0, 0, 2, 1, 3, -1}> {"
+               " y = ScatterElements<axis=1, reduction=\"max\">(x, i, u) }"),
+      Imported("ScatterND to the smallest",
+               "g (float[4,3] x, float[3,3] u) => (float[a,b] y)"
+               " <int64[3,1] i = {3, 1, 3}> {"
+               " y = ScatterND<reduction=\"min\">(x, i, u) }"),
+      Imported("ScatterElements that multiplies",
+               "g (float[3,4] x, float[3,2] u) => (float[a,b] y)"
+               " <int64[3,2] i = {0, 0, 2, 1, 3, -1}> {"
+               " y = ScatterElements<axis=1, reduction=\"mul\">(x, i, u) }"),
+      Imported("ScatterElements that multiplies by zeros",
+               "g (float[1,4] x, float[1,5] u) => (float[a,b] y)"
+               " <int64[1,6] i = {0, 0, 1, 1, 1, 2}> {"
+               " o = Sub(u, u) s = Constant<value_ints=[1]>()"
+               " a = Constant<value_ints=[0]>() f = Slice(o, a, s, s)"
+               " z = Constant<value_ints=[2]>() f2 = Slice(o, a, z, s)"
+               " b = Constant<value_ints=[3]>() p = Slice(u, a, b, s)"
+               " v = Concat<axis=1>(f, p, f2)"
+               " y = ScatterElements<axis=1, reduction=\"mul\">(x, i, v) }"),
       Imported("ScatterND",
                "g (float[4,3] x, float[2,3] u) => (float[a,b] y)"
                " <int64[2,1] i = {3, 1}> { y = ScatterND(x, i, u) }"),

@@ -166,6 +166,13 @@ std::vector<GradientCase> ShapeGradientCases() {
                        b.graph.AddConstant("rows", models::Int64Tensor(rows)),
                        b.Parameter({3, 3})})};
        }},
+      {"ScatterReduce to the largest",
+       [](GradientGraph& b) -> std::vector<ValueId> {
+         return {
+             b.Op("ScatterReduce",
+                  {b.Parameter({5, 3}), b.Indices({6}, 4), b.Parameter({6, 3})},
+                  {{"reduction", std::string("max")}})};
+       }},
       UnaryCase("ReduceMax", -1, 1, {{"axis", int64_t{1}}}),
       UnaryCase("ReduceMin", -1, 1, {{"axis", int64_t{0}}}),
       UnaryCase("CumSum", -1, 1, {{"axis", int64_t{1}}}),

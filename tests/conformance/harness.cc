@@ -136,6 +136,7 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       {"ReduceMax", {}},
       {"ReduceMin", {}},
       {"CumSum", {}},
+      {"ScatterReduce", {}},
       {"TopK", {}},
       {"RandomUniform", {}},
       {"FakeQuantize", {}},

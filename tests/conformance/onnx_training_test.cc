@@ -179,6 +179,37 @@ TEST(OnnxGradientTests, FeedAnOptimizer) {
   EXPECT_EQ(out, (Numbers{{3 - 0.5f * (0.5f * 4 + 6)}, {0.5f * 4 + 6}}));
 }
 
+// y = ScatterElements of u to x, with the gradients of the sum of y.
+Numbers Scattered(const std::string& reduction, const std::string& positions,
+                  const std::vector<float>& x, const std::vector<float>& u) {
+  const std::string n = std::to_string(x.size());
+  const std::string m = std::to_string(u.size());
+  return Outputs("g (float[" + n + "] x, float[" + m + "] u) => (float[" + n +
+                     "] y, float[" + n + "] dx, float[" + m +
+                     "] du) { i = Constant<value_ints=[" + positions +
+                     "]>() y = ScatterElements<reduction=\"" + reduction +
+                     "\">(x, i, u) s = ReduceSum<keepdims=0>(y) dx, du = "
+                     "ai.onnx.preview.training.Gradient<xs=[\"x\",\"u\"], "
+                     "y=\"s\">(x, u) }",
+                 {x, u});
+}
+
+// As torch.scatter_reduce has them.
+TEST(OnnxGradientTests, OfScatteredExtremesAreSharedByTies) {
+  constexpr float kThird = 1.0f / 3;
+  EXPECT_EQ(
+      Scattered("max", "1,1,0,2,0", {1, 2, 0, 7}, {2, 2, 5, 0, 4}),
+      (Numbers{
+          {5, 2, 0, 7}, {0, kThird, 0.5, 1}, {kThird, kThird, 1, 0.5, 0}}));
+  EXPECT_EQ(Scattered("min", "-1,0,0", {1, 2}, {3, 1, 0}),
+            (Numbers{{0, 2}, {0, 1}, {0, 0, 1}}));
+}
+
+TEST(OnnxGradientTests, OfScatteredProductsWithZeros) {
+  EXPECT_EQ(Scattered("mul", "1,1,2,2,3", {0, 2, 3, 0}, {0, 4, 0, 0, 5}),
+            (Numbers{{0, 0, 0, 0}, {1, 0, 0, 5}, {8, 0, 0, 0, 0}}));
+}
+
 TEST(OnnxDropout, MaskIsThatOfTheOutput) {
   const std::vector<float> x(1003, 2.0f);
   StepScalars scalars;

@@ -218,6 +218,13 @@ void AddScatterCases(std::vector<OperatorCase>& cases) {
                      {},
                      0,
                      /*smooth=*/w.count <= 1});
+    for (const char* reduction : {"max", "min", "mul"}) {
+      cases.push_back({"ScatterReduce",
+                       what + " " + reduction,
+                       {F32(w.data), I64({w.count}, 0, last), F32(updates)},
+                       {{"reduction", std::string(reduction)}},
+                       1e-5});
+    }
     cases.push_back(
         {"Scatter",
          what + " i32",

@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/differentiate.h"
 #include "models/onnx/export_marks.h"
 #include "tests/models/onnx_test_util.h"
@@ -146,6 +148,30 @@ TEST(ExportMarks, SayWhichRowOfAnEmbeddingGetsNoGradient) {
     ASSERT_TRUE(imported.ok()) << imported.status();
     EXPECT_EQ(imported->graph.nodes[0].attributes.Int("padding_row", -1), row)
         << written;
+  }
+}
+
+// The older exporter writes no padding_idx.
+TEST(ExportMarks, TakeTheOnlyRowOfZerosForPadding) {
+  struct Case {
+    const char* producer;
+    const char* table;
+    int64_t row;
+  };
+  for (const Case& c :
+       {Case{"pytorch", "1,2,3,4,0,0", 2}, Case{"pytorch", "1,2,0,0,0,0", -1},
+        Case{"pytorch", "1,2,0,4,5,6", -1}, Case{"", "1,2,3,4,0,0", -1}}) {
+    onnx::ModelProto model = ModelFromText(
+        absl::StrCat("g (int64[2] i) => (float[2,2] y) <float[3,2] table = {",
+                     c.table, "}> { y = Gather(table, i) }"));
+    model.set_producer_name(c.producer);
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(imported->graph.nodes[0].attributes.Int("padding_row", -1),
+              c.row);
+    EXPECT_EQ(absl::StrContains(absl::StrJoin(imported->warnings, " "),
+                                "row 2 of table is all zeros"),
+              c.row == 2);
   }
 }
 

@@ -126,6 +126,17 @@ TEST(Fold, WritesAtPositions) {
                          " i = Reshape(p, two) u = Constant<value_ints=[6,7]>()"
                          " y = ScatterND(m, i, u)"),
               ElementsAre(0, 1, 6, 7, 4, 5));
+  // One element of each row, and two of the first column.
+  EXPECT_THAT(Ints64(m + "p = Constant<value_ints=[2,-3]>()"
+                         " t = Constant<value_ints=[2,1]>() i = Reshape(p, t)"
+                         " q = Constant<value_ints=[6,7]>() u = Reshape(q, t)"
+                         " y = ScatterElements<axis=-1>(m, i, u)"),
+              ElementsAre(0, 1, 6, 7, 4, 5));
+  EXPECT_THAT(Ints64(m + "p = Constant<value_ints=[1,1]>()"
+                         " t = Constant<value_ints=[2,1]>() i = Reshape(p, t)"
+                         " q = Constant<value_ints=[6,7]>() u = Reshape(q, t)"
+                         " y = ScatterElements(m, i, u)"),
+              ElementsAre(0, 1, 2, 7, 4, 5));
 }
 
 TEST(Fold, SumsUpAlongAnAxis) {

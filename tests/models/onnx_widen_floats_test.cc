@@ -119,6 +119,13 @@ TEST(WidenFloats, LeavesDoublesOfShapesAlone) {
                                        " d = Cast<to=11>(x)"
                                        " y = Cast<to=1>(d) }")),
             std::set<DType>{DType::kF64});
+  // As torch.isinf of a parameter is exported.
+  EXPECT_EQ(TypesToWiden(ModelFromText("g (float[2] x) => (float[2] y)"
+                                       " <float[2] w = {1, 2}> {"
+                                       " e = Exp(w) d = Cast<to=11>(e)"
+                                       " i = IsInf(d) z = Where(i, x, e)"
+                                       " y = Mul(x, z) }")),
+            std::set<DType>{DType::kF64});
   EXPECT_EQ(
       TypesToWiden(ModelFromText("g (double[2] x) => (double[2] y)"
                                  " <double[2] w = {1, 2}> { y = Mul(x, w) }")),

@@ -182,6 +182,30 @@ TEST(CutBatch, ReadsExamplesAtPositionsFromTheirOwnPartOn) {
   EXPECT_EQ(first->as<int64_t>()[1], 3);
 }
 
+// As GridSample is imported: the number of the image times its pixels, and a
+// place that Clip keeps inside.
+TEST(CutBatch, ReadsComputedPositionsOfNumberedExamples) {
+  for (const double least : {0.0, -1.0}) {
+    Builder b;
+    const ValueId x = b.Input("x", {4, 3});
+    const ValueId place = b.Input("place", {4});
+    const ValueId inside =
+        b.Op("Cast", {b.Op("Clip", {place}, {{"min", least}, {"max", 2.0}})},
+             {{"to", std::string("i64")}});
+    const ValueId start = b.Op("Mul", {Positions(b, "number", {0, 1, 2, 3}),
+                                       Positions(b, "size", {3})});
+    models::Graph graph = FlatRows(b, x, b.Op("Add", {start, inside}));
+    if (least < 0) {
+      ExpectRefused(std::move(graph), 2, absl::StatusCode::kFailedPrecondition,
+                    "may read other examples");
+      continue;
+    }
+    const absl::Status cut = CutBatch(graph, 2);
+    ASSERT_TRUE(cut.ok()) << cut;
+    EXPECT_TRUE(models::VerifyGraph(graph).ok());
+  }
+}
+
 // As RoBERTa reads its token types: the same row for each example, of a buffer
 // that has one for each.
 TEST(CutBatch, CutsRowsThatAreReadAtPositionsOfExamples) {
