@@ -15,6 +15,7 @@ import torch
 from loadline.budget import SMALLEST, format_bytes
 from loadline.errors import Infeasible, InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.planned_graph import PlannedGraph
@@ -166,7 +167,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     check_parts(micro_batches)
     model = torch_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),
-                 *torch_internals.pytree.tree_leaves(sample)])
+                 *tensors_in(sample)])
     if rank_consensus.is_initialized():
         torch_internals.keep_whole_under_ddp()
     together = options.get("agree", True) and rank_consensus.rank_count() > 1

@@ -13,9 +13,7 @@ from typing import Any
 import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import torch_internals
-
-tree_leaves, tree_map = (torch_internals.pytree.tree_leaves,
-                         torch_internals.pytree.tree_map)
+from loadline.torch.compat.nested_values import map_leaves, tensors_in
 
 
 class WithLoss(torch.nn.Module):
@@ -33,8 +31,7 @@ class WithLoss(torch.nn.Module):
 
 def batch_size(batch: Any) -> int:
     """Examples of a batch, and checks that it can be cut. Raises InvalidArgument."""
-    tensors = [leaf for leaf in tree_leaves(batch)
-               if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    tensors = [tensor for tensor in tensors_in(batch) if tensor.dim()]
     size = max((tensor.shape[0] for tensor in tensors), default=0)
     for tensor in tensors:
         if tensor.shape[0] not in (1, size):
@@ -51,7 +48,7 @@ def batch_size(batch: Any) -> int:
 def examples_of(batch: Any, which: slice | list[int]) -> Any:
     """A copy of these examples. Tensors without examples stay as they are."""
     size = batch_size(batch)
-    return tree_map(
+    return map_leaves(
         lambda leaf: leaf[which].clone() if isinstance(leaf, torch.Tensor)
         and leaf.dim() and leaf.shape[0] == size and size > 1 else leaf, batch)
 
@@ -62,8 +59,8 @@ def rows_of(batch: Any, first: int, last: int) -> Any:
 
 def cut_bytes(batch: Any) -> int:
     """Of the tensors that parts are copied from."""
-    return sum({torch_internals.storage_key(leaf): leaf.untyped_storage().nbytes()
-                for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)}.values())
+    return sum({torch_internals.storage_key(tensor): tensor.untyped_storage().nbytes()
+                for tensor in tensors_in(batch)}.values())
 
 
 def loss_of(output: Any) -> torch.Tensor:
