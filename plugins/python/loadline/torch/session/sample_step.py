@@ -18,6 +18,7 @@ from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.module_attributes import ModuleAttributes
 from loadline.torch.session.session import Session
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.state.dry_run import dry_run
@@ -37,10 +38,11 @@ def _cut_off(value: Any) -> Any:
 
 @contextlib.contextmanager
 def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[WrittenInputs]:
-    """A step inside changes no buffer, gradient or random number; and no parameter or input
-    that is saved in what this yields."""
+    """A step inside changes no buffer, attribute, gradient or random number; and no parameter
+    or input that is saved in what this yields."""
     written = WrittenInputs([*model.named_parameters(), *(
         ("the sample", tensor) for tensor in tensors_in(sample))])
+    attributes = ModuleAttributes(model)
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     leaves = [*model.parameters(), *(
         tensor for tensor in tensors_in(sample)
@@ -55,6 +57,7 @@ def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[Written
         try:
             yield written
         finally:
+            attributes.restore()
             written.restore()
             with torch.no_grad():
                 for buffer, before in buffers:
