@@ -94,18 +94,125 @@ class Loss(unittest.TestCase):
             with self.subTest(name):
                 self.check(loss_fn)
 
-    def test_adds_a_cross_entropy_to_others_where_no_target_is_ignored(self):
-        def loss_fn(y, t):
-            return y.square().mean() + 0.1 * F.cross_entropy(y, t)
+    def test_divides_each_term_as_the_whole_batch_does(self):
+        weights = torch.rand(12)
+        for name, loss_fn in (
+                ("ignored targets", lambda y, t: y.square().mean() + 0.1 * F.cross_entropy(y, t)),
+                ("two cross entropies", lambda y, t: F.cross_entropy(y, t) - 0.5 *
+                 F.cross_entropy(-y, t.clamp_min(0), ignore_index=7)),
+                ("weights of classes", lambda y, t: F.cross_entropy(y, t, weights) * 2
+                 + y.abs().mean() + 0.25),
+                ("ignored from a mask", lambda y, t: F.cross_entropy(y, torch.where(
+                    t > 0, t.clamp_min(0), -100)) + y.abs().mean()),
+                ("a sum", lambda y, t: F.cross_entropy(y, t) + 0.01 * y.square().sum())):
+            with self.subTest(name):
+                self.check(loss_fn, 3 if "ignored" in name else 4, factor=2.0)
 
-        model, (x, target) = classifier()
-        batch = x, target.clamp_min(0)
+    def test_divides_terms_that_evaluation_does_not_have(self):
+        class Auxiliary(Classifier):
+            def forward(self, x, t):
+                y = super().forward(x)
+                loss = F.cross_entropy(y, t)
+                return loss + y.square().mean() if self.training else loss
+
+        _, batch = classifier()
+        model = Auxiliary()
+        expected = step_of(model, model, batch)
+        call = prepared(model, batch, 3)
+        self.assertLess(largest_error(expected, step_of(call, model, batch)), 1e-6)
+
+    def test_divides_terms_beside_a_head_in_segments(self):
+        class Regular(Classifier):
+            def forward(self, x, t):
+                hidden = self.layers(x)
+                return F.cross_entropy(self.head(hidden), t) + hidden.square().mean()
+
+        _, batch = classifier()
+        model = Regular()
+        expected = step_of(model, model, batch)
+        call = prepared(model, batch, 3, split=2)
+        self.assertLess(largest_error(expected, step_of(call, model, batch)), 1e-6)
+
+    def test_divides_terms_beside_a_penalty_on_weights(self):
+        model, batch = classifier()
+
+        def loss_fn(y, t):
+            return F.cross_entropy(y, t) + y.abs().mean() + 0.01 * sum(
+                p.square().sum() for p in model.parameters())
+
         expected = step_of(lambda x, y: loss_fn(model(x), y), model, batch)
         call = prepared(model, batch, 3, loss_fn=loss_fn)
         self.assertLess(largest_error(expected, step_of(call, model, batch)), 1e-6)
+
+    def test_counts_targets_of_other_batches_anew(self):
+        def loss_fn(y, t):
+            return y.square().mean() + F.cross_entropy(y, t)
+
+        model, (x, target) = classifier()
+        call = prepared(model, (x, target), 3, loss_fn=loss_fn)
+        for rows in (10, 7, 4):
+            for other in (target[:rows], target[:rows].clamp_min(0),
+                          torch.full_like(target[:rows], -100)):
+                batch = x[:rows], other
+                expected = step_of(lambda x, y: loss_fn(model(x), y), model, batch)
+                found = step_of(call, model, batch)
+                if other.max() < 0:  # the mean of nothing
+                    self.assertTrue(expected[0].isnan() and found[0].isnan())
+                    expected, found = expected[1:], found[1:]
+                self.assertLess(largest_error(expected, found), 1e-6)
+
+    def test_counts_once_what_the_forward_does(self):
+        """Targets are counted before the parts run."""
+        class Counted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.last = classifier()[0], None
+                self.drop = nn.Dropout(0.5)
+                self.register_buffer("steps", torch.zeros(()))
+
+            def forward(self, x, t):
+                self.steps += 1
+                y = self.drop(self.body(x))
+                self.last = y.detach()
+                return {"loss": F.cross_entropy(y, t) + y.square().mean(), "logits": y}
+
+        model, batch = Counted(), classifier()[1]
+        call = prepared(model, batch, 2)
+
+        def in_parts(x, t):
+            torch.manual_seed(3)
+            model.steps += 2
+            outputs = [model.drop(model.body(x[at:at + 5])) for at in (0, 5)]
+            y = torch.cat(outputs)
+            return F.cross_entropy(y, t) + y.square().mean()
+
+        expected = step_of(in_parts, model, batch)
+        torch.manual_seed(3)
+        found = step_of(lambda *b: call(*b)["loss"], model, batch)
+        self.assertLess(largest_error(expected, found), 1e-6)
+        self.assertEqual(int(model.steps), 4)
+        self.assertEqual(model.last.shape, (5, 12))
+
+    def test_refuses_ignored_targets_that_cannot_be_counted_before_the_parts(self):
+        class Teacher(Classifier):
+            """Targets come out of the model."""
+
+            def forward(self, x, sure):
+                y = super().forward(x)
+                target = torch.where(sure, y.detach().argmax(-1), -100)
+                return F.cross_entropy(y, target) + y.square().mean()
+
+        torch.manual_seed(0)
+        model, x = Teacher(), torch.randn(10, 8)
+        sure = torch.ones(10, dtype=torch.bool)
+        with self.assertWarnsRegex(loadline.LoadlineWarning, "linear"):
+            call = prepared(model, (x, sure), 3)
+        expected = step_of(model, model, (x, sure))
+        self.assertLess(largest_error(expected, step_of(call, model, (x, sure))), 1e-6)
         model.zero_grad()
+        sure[:4] = False
         with self.assertRaisesRegex(loadline.InvalidArgument, "4 targets of this batch"):
-            call(x, target)
+            call(x, sure)
         self.assertTrue(all(p.grad is None for p in model.parameters()))
 
     def test_counts_a_penalty_on_weights_once(self):
@@ -137,8 +244,6 @@ class Loss(unittest.TestCase):
                 ("result of var", lambda y, t: y.square().mean() + y.var(), lt.Unsupported),
                 ("weights of classes", lambda y, t: F.cross_entropy(
                     y, t, torch.rand(12)) + y.abs().mean(), lt.Unsupported),
-                ("adds a sum over the batch", lambda y, t: F.cross_entropy(y, t) + y.sum(),
-                 lt.Unsupported),
                 ("depend on each other", lambda y, t: F.cross_entropy(
                     y, t, reduction="sum") / y.shape[0], loadline.InvalidArgument),
                 ("depend on each other", lambda y, t: y.square().mean() + torch.stack(

@@ -172,6 +172,23 @@ class Break(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
             compiled(Model())(torch.randn(2, 4)).sum().backward()
 
+    def test_what_it_takes_outside_of_plans_is_named_where_that_does_not_fit(self):
+        class Lstm(nn.Module):
+            """PyTorch does not trace nn.LSTM."""
+
+            def __init__(self):
+                super().__init__()
+                self.lstm, self.head = nn.LSTM(64, 64), nn.Linear(64, 4)
+
+            def forward(self, x):
+                return self.head(torch.tanh(self.lstm(x)[0])).square().mean()
+
+        torch._dynamo.reset()
+        with warnings.catch_warnings(), self.assertRaisesRegex(
+                loadline.Infeasible, r"context, and [0-9.]+ KiB for what a measured step"):
+            warnings.simplefilter("ignore")
+            lt.prepare(Lstm(), sample=(torch.randn(3, 2, 64),), **OPTIONS)
+
     def test_a_model_of_which_nothing_is_traced_is_refused(self):
         class Model(nn.Module):
             def __init__(self):

@@ -232,6 +232,59 @@ class Sample(unittest.TestCase):
             prepare(model, batch, "100%")
 
 
+class Recurrent(nn.Module):
+    """Each call begins with the state in which the last one ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.state, self.calls = nn.Linear(32, 16), None, 0
+        self.outputs = {"all": []}
+        self.register_buffer("mean", torch.zeros(16))
+
+    def forward(self, x):
+        state = torch.zeros_like(x) if self.state is None else self.state
+        state = torch.tanh(self.cell(torch.cat([x, state], 1)))
+        self.state, self.calls = state.detach(), self.calls + 1
+        self.mean = 0.9 * self.mean + 0.1 * state.detach().mean(0)
+        self.outputs["all"].append(state.square().mean())
+        return (state - x).square().mean()
+
+
+class Attributes(unittest.TestCase):
+    def test_are_those_from_before_the_sample_step(self):
+        def trained(wrap):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, x = Recurrent(), torch.randn(8, 16)
+            call = wrap(model, x)
+            mean = model.mean
+            losses = []
+            for _ in range(3):
+                model.zero_grad()
+                model.outputs["all"].clear()
+                losses.append(call(x))
+                losses[-1].backward()
+            self.assertIsNot(model.mean, mean)
+            return [*(one.detach() for one in losses), model.state, model.mean,
+                    torch.tensor([model.calls, len(model.outputs["all"])])]
+
+        expected = trained(lambda model, x: torch.compile(
+            model, backend="aot_eager", dynamic=False))
+        for options in ({}, {"loss_fn": lambda loss: loss * 1}):
+            self.assertTrue(same_bits(expected, trained(lambda model, x: lt.prepare(
+                model, sample=(x,), budget="100KiB", **OPTIONS, **options)[0])))
+
+    def test_that_the_sample_step_made_are_gone(self):
+        model, x = Recurrent(), torch.randn(8, 16)
+        buffer, outputs = model.mean, model.outputs["all"]
+        torch._dynamo.reset()
+        lt.prepare(model, sample=(x,), budget="100%", **OPTIONS)
+        self.assertIsNone(model.state)
+        self.assertIs(model.mean, buffer)
+        self.assertIs(model.outputs["all"], outputs)
+        self.assertEqual((model.calls, outputs), (0, []))
+
+
 class Gradients(unittest.TestCase):
     def test_that_are_sparse_are_refused_by_name(self):
         class Sparse(nn.Module):

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import logging
 import math
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,8 @@ from typing import Any
 import torch
 from loadline import planning
 from loadline.budget import SMALLEST, format_bytes, is_share
-from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
+from loadline.errors import (Infeasible, InvalidArgument, LoadlineError, LoadlineWarning,
+                             Unsupported)
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.gradients import Owner
@@ -31,7 +33,7 @@ from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
 from loadline.torch.solve.options import AUTO, Options
 from loadline.torch.structure.micro_batches import (WithLoss, batch_size, cut_bytes,
                                                     examples_of, loss_of, rows_of)
-from loadline.torch.structure.part_sums import sum_losses
+from loadline.torch.structure.part_sums import SumForm, sum_losses
 
 log = logging.getLogger("loadline.torch")
 
@@ -56,6 +58,7 @@ class Structure:
     rows: int = 0  # examples of a part; the last may have fewer
     split: int | str = 1
     reserved_bytes: int = 0  # of accumulated gradients, and of the batch beside a part
+    counts_first: bool = False  # what the loss's terms divide by (part_counts.py)
 
     def options(self, options: Options) -> Options:
         return dataclasses.replace(
@@ -86,19 +89,21 @@ def structure_of(parts: int, split: int | str, sample: Any, trained_bytes: int) 
                      trained_bytes + cut_bytes(sample) + _SUMS_BYTES)
 
 
-def check_independent(model: torch.nn.Module, sample: Any) -> None:
+def check_independent(model: torch.nn.Module, sample: Any) -> bool:
     """Raises InvalidArgument if the loss of two examples together is not that of each alone:
     of the first and the last of the sample, without dropout and gradients. Each loss that is
     added up is compared. How far they may be apart is told by the losses of one example twice,
-    where only rounding differs."""
+    where only rounding differs. Returns whether the loss has terms whose targets are to be
+    counted first (part_counts.py)."""
     size = batch_size(sample)
     if size < 2:
-        return
+        return False
 
     pair = examples_of(sample, [0, -1])
+    forms: list[SumForm] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        sum_losses(gm, True, apart=True)
+        forms.append(sum_losses(gm, True, apart=True))
         return gm.forward
 
     def run(batch: Any) -> torch.Tensor:
@@ -141,6 +146,13 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
                 f"the sample is {_mean(of_two):.6g} together, and "
                 f"{_mean(alone[0][index]):.6g} and {_mean(alone[1][index]):.6g} alone. A step "
                 "in parts would be another one")
+    if reasons := dict.fromkeys(why for form in forms for why in form.not_counted):
+        warnings.warn(
+            "loadline: micro_batches: the loss adds a cross entropy to other losses, and which "
+            f"targets it ignores {', '.join(reasons)}, so that they cannot be counted before "
+            "the parts run: a batch in which it ignores some will raise an error",
+            LoadlineWarning, stacklevel=2)
+    return any(form.by_term for form in forms)
 
 
 def _mean(sum_and_count: torch.Tensor) -> float:
@@ -289,6 +301,7 @@ def find_structure(model: torch.nn.Module, sample: Any, options: Options,
                    micro_batches: int | str, trained_bytes: int, has_step: bool,
                    owners: Mapping[torch.Tensor, Owner]) -> tuple[int | float | str, Structure]:
     """The budget in bytes, and the structure to use within it."""
+    counts_first = False
     if micro_batches != 1:
         if has_step:
             raise InvalidArgument("micro_batches: a step_fn cuts its batch itself")
@@ -297,11 +310,11 @@ def find_structure(model: torch.nn.Module, sample: Any, options: Options,
                               "gradients")
         if current_tier() != tiers.FULL:
             raise Unsupported("micro_batches need the full tier (docs/pytorch.md)")
-        check_independent(model, sample)
+        counts_first = check_independent(model, sample)
     if has_step:  # whose structure only its own function knows
         return options.budget, Structure(split=options.split)
     search = StructureSearch(model, sample, options, trained_bytes, owners)
     budget = search.bytes_of(options.budget)
-    if AUTO not in (micro_batches, options.split):
-        return budget, search.structure(int(micro_batches), options.split)
-    return budget, search.choose(micro_batches, budget)[0]
+    structure = search.structure(int(micro_batches), options.split) if AUTO not in (
+        micro_batches, options.split) else search.choose(micro_batches, budget)[0]
+    return budget, dataclasses.replace(structure, counts_first=counts_first)

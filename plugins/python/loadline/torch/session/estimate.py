@@ -19,6 +19,7 @@ from loadline.budget import SMALLEST, format_bytes, is_share, read_share
 from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.nested_values import map_leaves
 from loadline.torch.problem.cost_model import with_copy_calls
 from loadline.torch.session.choose_structure import (Structure, StructureSearch,
                                                     check_parts, with_loss)
@@ -132,7 +133,7 @@ def with_memory(model: torch.nn.Module, anew: bool = False) -> torch.nn.Module:
 
 
 def _on_cpu(sample: Any) -> Any:
-    return torch_internals.pytree.tree_map(
+    return map_leaves(
         lambda leaf: torch.empty_strided(
             leaf.size(), leaf.stride(), dtype=leaf.dtype, requires_grad=leaf.requires_grad)
         if isinstance(leaf, torch.Tensor) and leaf.device.type == "meta" else leaf, sample)

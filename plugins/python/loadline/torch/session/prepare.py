@@ -15,6 +15,7 @@ import torch
 from loadline.budget import SMALLEST, format_bytes
 from loadline.errors import Infeasible, InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.planned_graph import PlannedGraph
@@ -33,6 +34,7 @@ from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
 from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
 from loadline.torch.state.wrappers import innermost
 from loadline.torch.structure.micro_batches import Parts, rows_of
+from loadline.torch.structure.part_counts import TargetCounter
 
 CORRECTIONS = 3
 # PyTorch's CUDA allocator may hand out a block that is up to 1 MiB too large, and which
@@ -166,7 +168,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     check_parts(micro_batches)
     model = torch_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),
-                 *torch_internals.pytree.tree_leaves(sample)])
+                 *tensors_in(sample)])
     if rank_consensus.is_initialized():
         torch_internals.keep_whole_under_ddp()
     together = options.get("agree", True) and rank_consensus.rank_count() > 1
@@ -272,12 +274,15 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             new_host_state(inner, buckets, device_of(model), session.number,
                            bool(owners)).follow(graphs[0].moves)
     session.prepared = Prepared(
-        _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
+        _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes,
+        accumulated,
         read.outside_bytes, corrected, graphs, measured, *_device_memory(device),
         structure=str(structure) if structured else "",
         parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
     returned = call if target is model and structure.parts == 1 else Parts(
-        model, call, structure.rows or None, takes_target=target is not model)
+        model, call, structure.rows or None, takes_target=target is not model,
+        counter=TargetCounter(target) if structure.parts > 1 else None,
+        counts_first=structure.counts_first)
     keep_names(returned)
     return returned, optimizer

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.nested_values import map_leaves, tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.module_attributes import ModuleAttributes
 from loadline.torch.session.session import Session
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.state.dry_run import dry_run
@@ -36,15 +38,15 @@ def _cut_off(value: Any) -> Any:
 
 @contextlib.contextmanager
 def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[WrittenInputs]:
-    """A step inside changes no buffer, gradient or random number; and no parameter or input
-    that is saved in what this yields."""
+    """A step inside changes no buffer, attribute, gradient or random number; and no parameter
+    or input that is saved in what this yields."""
     written = WrittenInputs([*model.named_parameters(), *(
-        ("the sample", leaf) for leaf in torch_internals.pytree.tree_leaves(sample)
-        if isinstance(leaf, torch.Tensor))])
+        ("the sample", tensor) for tensor in tensors_in(sample))])
+    attributes = ModuleAttributes(model)
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     leaves = [*model.parameters(), *(
-        leaf for leaf in torch_internals.pytree.tree_leaves(sample)
-        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_leaf)]
+        tensor for tensor in tensors_in(sample)
+        if tensor.requires_grad and tensor.is_leaf)]
     gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = [
         (leaf, leaf.grad) for leaf in dict.fromkeys(leaves)]
     for leaf, _ in gradients:
@@ -55,6 +57,7 @@ def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[Written
         try:
             yield written
         finally:
+            attributes.restore()
             written.restore()
             with torch.no_grad():
                 for buffer, before in buffers:
@@ -64,12 +67,12 @@ def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[Written
 
 
 def _with_gradient(output: Any) -> list[torch.Tensor]:
-    found = [leaf for leaf in torch_internals.pytree.tree_leaves(output)
-             if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    found = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
     if not found:
         raise LoadlineError(
-            "no output of the model requires a gradient: pass prepare a model in "
-            "training mode, outside of torch.no_grad()")
+            "no output of the model requires a gradient (it returns "
+            f"{type(output).__name__}): pass prepare a model in training mode, outside of "
+            "torch.no_grad()")
     return found
 
 
@@ -109,7 +112,7 @@ class Loss:
         that cannot run without data shows them when it runs."""
         if torch_internals.FakeTensorMode is None:
             return
-        args, kwargs = torch_internals.pytree.tree_map(_cut_off, arguments_of(sample))
+        args, kwargs = map_leaves(_cut_off, arguments_of(sample))
         with torch_internals.FakeTensorMode(allow_non_fake_inputs=True) as mode:
             def fake(value: Any) -> Any:
                 return mode.from_tensor(value) if isinstance(
@@ -119,11 +122,11 @@ class Loss:
                 *self.model.named_parameters(), *self.model.named_buffers())}
             try:
                 output = torch.func.functional_call(
-                    self.model, tensors, *torch_internals.pytree.tree_map(
+                    self.model, tensors, *map_leaves(
                         fake, (args, kwargs)), tie_weights=True)
             except Exception:
                 return
-        self.backward(torch_internals.pytree.tree_map(
+        self.backward(map_leaves(
             lambda leaf: torch.zeros(leaf.shape, dtype=leaf.dtype, device=leaf.device,
                                      requires_grad=leaf.requires_grad)
             if isinstance(leaf, torch.Tensor) else leaf, output))
@@ -132,7 +135,7 @@ class Loss:
         """Computes the loss apart from the model, so that its bytes are known."""
         outputs = _with_gradient(output)
         ends = {id(one): one.detach().requires_grad_() for one in outputs}
-        cut = torch_internals.pytree.tree_map(
+        cut = map_leaves(
             lambda leaf: ends.get(id(leaf), leaf), output)
         cuda = next((one.device for one in outputs if one.device.type == "cuda"), None)
         if cuda is not None:
@@ -191,7 +194,7 @@ class SampleStep:
         if self.function is not None:
             self.function(call)
             return 0
-        args, kwargs = torch_internals.pytree.tree_map(_cut_off, arguments_of(self.sample))
+        args, kwargs = map_leaves(_cut_off, arguments_of(self.sample))
         output = call(*args, **kwargs)
         if self.loss is None:
             _scalar(output).backward()

@@ -90,10 +90,13 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         met, bound = (math.ceil(b / share) + reserved if b else 0
                       for b in (error.smallest_met_bytes, error.proven_bound_bytes))
         within = ", and the graph gets its share of the rest" if options.shares else ""
+        # As where code between graphs takes memory that no plan has.
+        corrected = (f", and {format_bytes(options.corrected_bytes)} for what a measured step "
+                     "takes beyond its plans") if options.corrected_bytes else ""
         raise Infeasible(
             f"budget {format_bytes(asked) if asked else options.budget}: "
             f"{format_bytes(reserved)} are reserved for memory "
-            f"outside the graph (such as optimizer state or a GPU's context){within}; "
+            f"outside the graph (such as optimizer state or a GPU's context{corrected}){within}; "
             f"with that the smallest budget met is {met} bytes ({format_bytes(met)}). "
             + (f"For the graph alone: {error}" if asked > reserved or not asked else
                "The reserved bytes alone exceed the budget"), asked, met, bound) from error

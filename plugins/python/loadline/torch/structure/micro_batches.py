@@ -3,7 +3,8 @@
 `loss = step(*batch)` runs forward and backward of each part and adds up the gradients of
 the losses' sums. `loss.backward()` divides them by the number of targets of the whole batch,
 multiplies by the gradient of the loss, and hands them to the parameters. So a training loop
-stays as it is. Tested by tests/plugins/python/torch_micro_batches_test.py.
+stays as it is. Terms of a loss that divide by different numbers are divided in the parts
+(part_counts.py). Tested by tests/plugins/python/torch_micro_batches_test.py.
 """
 from __future__ import annotations
 
@@ -13,9 +14,8 @@ from typing import Any
 import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import torch_internals
-
-tree_leaves, tree_map = (torch_internals.pytree.tree_leaves,
-                         torch_internals.pytree.tree_map)
+from loadline.torch.compat.nested_values import map_leaves, tensors_in
+from loadline.torch.structure.part_counts import TargetCounter
 
 
 class WithLoss(torch.nn.Module):
@@ -33,8 +33,7 @@ class WithLoss(torch.nn.Module):
 
 def batch_size(batch: Any) -> int:
     """Examples of a batch, and checks that it can be cut. Raises InvalidArgument."""
-    tensors = [leaf for leaf in tree_leaves(batch)
-               if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    tensors = [tensor for tensor in tensors_in(batch) if tensor.dim()]
     size = max((tensor.shape[0] for tensor in tensors), default=0)
     for tensor in tensors:
         if tensor.shape[0] not in (1, size):
@@ -51,7 +50,7 @@ def batch_size(batch: Any) -> int:
 def examples_of(batch: Any, which: slice | list[int]) -> Any:
     """A copy of these examples. Tensors without examples stay as they are."""
     size = batch_size(batch)
-    return tree_map(
+    return map_leaves(
         lambda leaf: leaf[which].clone() if isinstance(leaf, torch.Tensor)
         and leaf.dim() and leaf.shape[0] == size and size > 1 else leaf, batch)
 
@@ -62,8 +61,8 @@ def rows_of(batch: Any, first: int, last: int) -> Any:
 
 def cut_bytes(batch: Any) -> int:
     """Of the tensors that parts are copied from."""
-    return sum({torch_internals.storage_key(leaf): leaf.untyped_storage().nbytes()
-                for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)}.values())
+    return sum({torch_internals.storage_key(tensor): tensor.untyped_storage().nbytes()
+                for tensor in tensors_in(batch)}.values())
 
 
 def loss_of(output: Any) -> torch.Tensor:
@@ -92,10 +91,21 @@ def _with_loss(output: Any, loss: torch.Tensor) -> Any:
     return {"loss": loss} if type(output) is dict else type(output)(loss=loss)
 
 
-def _sum_only(pair: torch.Tensor) -> torch.Tensor:
-    """The gradient that makes a backward of the sum, and not of the count."""
-    unit = torch.zeros_like(pair)
-    unit[0] = 1
+def _divisors(counts: torch.Tensor) -> torch.Tensor:
+    """Of whole batches, by what parts counted. Without any target all sums are zero, and so
+    are the gradients."""
+    return torch.where(counts <= 0, 1.0, counts)  # negative: term_sums.IS_SUM
+
+
+def _sums_only(sums: torch.Tensor, counts: torch.Tensor | None) -> torch.Tensor:
+    """The gradient that makes a backward of the sum, and not of the count; or of each row's
+    sum, divided by the counts of the whole batch."""
+    unit = torch.zeros_like(sums)
+    if sums.dim() == 1:
+        unit[0] = 1
+    else:
+        assert counts is not None
+        unit[:, 0] = 1 / _divisors(counts)
     return unit
 
 
@@ -112,8 +122,7 @@ class _Gradients:
             raise LoadlineError("a second backward of the same loss: its gradients were "
                                 "handed over by the first")
         found, self.found = self.found, None
-        # Without any target all sums are zero, and so are the gradients.
-        factor = incoming / torch.where(self.count == 0, 1.0, self.count)
+        factor = incoming / _divisors(self.count)
         while found:
             parameter, gradient = found.pop()
             gradient.mul_(factor.to(gradient.dtype) if gradient.is_floating_point()
@@ -144,16 +153,20 @@ class _Finish(torch.autograd.Function):
 
 class Parts(torch.nn.Module):
     """The model, for its caller. call: the compiled forward of one part, which returns its
-    loss as sum and count. rows: of one part; None: the batch runs in one piece.
-    takes_target: the call is (*inputs, target), as of WithLoss."""
+    loss as sum and count, or as rows of them. rows: of one part; None: the batch runs in one
+    piece. takes_target: the call is (*inputs, target), as of WithLoss. counter: of targets,
+    for sums in rows. counts_first: the sums are known to be rows."""
 
     def __init__(self, model: torch.nn.Module, call: Callable[..., Any], rows: int | None,
-                 takes_target: bool = False):
+                 takes_target: bool = False, counter: TargetCounter | None = None,
+                 counts_first: bool = False):
         super().__init__()
         self._orig_mod = model
         self._call = (call,)  # no child: its parameters are the model's
         self._rows = rows
         self._takes_target = takes_target
+        self._counter = counter
+        self._counts_first = counts_first
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -175,6 +188,7 @@ class Parts(torch.nn.Module):
         trained = [p for p in self._orig_mod.parameters() if p.requires_grad]
         _refuse_hooks(trained)
         before = [(parameter, parameter.grad) for parameter in trained]
+        counts = self._counts((args, kwargs)) if self._counts_first else None
         total, output = None, None
         try:
             for parameter in trained:
@@ -182,33 +196,59 @@ class Parts(torch.nn.Module):
             for part, keywords in self._parts((args, kwargs)):
                 output = None
                 output = call(*part, **keywords)
-                pair = loss_of(output)
-                output = _with_loss(output, pair)
-                total = pair.detach().clone() if total is None else total + pair.detach()
-                _refuse_other_leaves(pair, trained)
-                torch.autograd.backward(pair, _sum_only(pair))
-                del pair
+                sums = loss_of(output)
+                if sums.dim() == 2 and counts is None:
+                    self._counts_first = True
+                    counts = self._counts((args, kwargs))
+                output = _with_loss(output, sums)
+                total = sums.detach().clone() if total is None else total + sums.detach()
+                _refuse_other_leaves(sums, trained)
+                torch.autograd.backward(sums, _sums_only(sums, counts))
+                del sums
             found = [(parameter, parameter.grad) for parameter in trained
                      if parameter.grad is not None]
         finally:
             for parameter, gradient in before:
                 parameter.grad = gradient
         assert total is not None
-        if len(total) > 2 and total[2]:  # part_sums.weighted_sums
-            raise InvalidArgument(
-                f"micro_batches: the loss adds a cross entropy to other losses, and "
-                f"{int(total[2])} targets of this batch are ignored: the cross entropy of the "
-                "whole batch divides by fewer than that of a part can know")
-        count = torch.where(total[1] < 0, 1.0, total[1])  # part_sums.IS_SUM
+        value, count = _whole(total, counts)
         anchor = torch.zeros((), device=total.device, requires_grad=True)
-        loss = _Finish.apply(anchor, total[0] / count, _Gradients(found, count))
+        loss = _Finish.apply(anchor, value, _Gradients(found, count))
         return _with_loss(output, loss)
+
+    def _counts(self, batch: Any) -> torch.Tensor | None:
+        """Of the whole batch, one for each row of the parts' sums; none if they are no rows."""
+        assert self._counter is not None
+        found = [self._counter.of_part(*part) for part in self._parts(batch)]
+        known = [one for one in found if one is not None]
+        return torch.stack(known).sum(0) if len(known) == len(found) else None
 
     def _parts(self, batch: Any) -> Iterator[Any]:
         assert self._rows is not None
         size = batch_size(batch)
         for first in range(0, size, self._rows):
             yield rows_of(batch, first, min(first + self._rows, size))
+
+
+def _whole(total: torch.Tensor, counts: torch.Tensor | None
+           ) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of the whole batch, and what its gradients are still to be divided by."""
+    if total.dim() == 1 or counts is None:
+        count = torch.where(total[1] < 0, 1.0, total[1])  # term_sums.IS_SUM
+        return total[0] / count, count
+    sums, found, ignored = total.unbind(1)
+    if bool(ignored.any()):  # term_sums.term_sums
+        raise InvalidArgument(
+            f"micro_batches: the loss adds a cross entropy to other losses, and "
+            f"{int(ignored.sum())} targets of this batch are ignored. They follow from what "
+            "the model computes, so the whole batch's divisor is not known before its parts "
+            "run")
+    if not torch.allclose(found, counts.to(found.dtype)):
+        raise LoadlineError(
+            f"micro_batches: the terms of the loss divide by {found.tolist()}, and by "
+            f"{counts.tolist()} before the forward, which writes to targets or weights of "
+            "classes")
+    return (sums / torch.where(found < 0, 1.0, found)).sum(), torch.ones_like(sums[0])
 
 
 def _refuse_hooks(parameters: list[torch.nn.Parameter]) -> None:

@@ -2,8 +2,10 @@
 
 The mean over a whole batch is the sum over all parts, divided by the count over all parts.
 A part alone does not know that count, so its graph returns both numbers, as one tensor of
-two. Only losses whose mean is certain are accepted; the others are refused with their
-names. Tested by tests/plugins/python/torch_micro_batches_test.py.
+two. If a loss adds up terms whose counts have another ratio in each part, it returns one row
+for each, and part_counts.py finds the counts before the parts run. Only losses whose mean is
+certain are accepted; the others are refused with their names.
+Tested by tests/plugins/python/torch_micro_batches_test.py.
 """
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from typing import Any
 
 import torch
 from loadline.errors import Unsupported
+from loadline.torch.structure.term_sums import (IS_SUM, cross_entropy_sums, mean_sums,
+                                               pairs_apart, sums, target_count,
+                                               term_counts, term_sums, weighted_sums)
 from torch.nn import functional as F
 
-# The count of a loss that is a sum.
-IS_SUM = -1.0
 _MEANS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
           F.binary_cross_entropy_with_logits)
 # How losses are added up.
@@ -38,31 +41,6 @@ def _refusal(why: str) -> Unsupported:
 def _name(node: torch.fx.Node) -> str:
     return node.target if isinstance(node.target, str) else str(
         getattr(node.target, "__name__", node.target))
-
-
-def cross_entropy_sums(total: torch.Tensor, target: torch.Tensor,
-                       class_weight: torch.Tensor | None, ignore_index: int
-                       ) -> torch.Tensor:
-    """Of a cross entropy that is a sum: that sum, and what its mean divides by."""
-    if target.is_floating_point():
-        raise _refusal("the targets of cross_entropy are probabilities")
-    counts = target != ignore_index
-    if class_weight is None:
-        count = counts.sum()
-    else:
-        count = torch.where(counts, class_weight[torch.where(counts, target, 0)], 0).sum()
-    return sums(total, count)
-
-
-def sums(total: torch.Tensor, count: torch.Tensor | float) -> torch.Tensor:
-    wide = torch.promote_types(total.dtype, torch.float32)
-    number = count.to(wide) if isinstance(count, torch.Tensor) else torch.full(
-        (), count, dtype=wide, device=total.device)
-    return torch.stack([total.to(wide), number])
-
-
-def mean_sums(mean: torch.Tensor, count: float) -> torch.Tensor:
-    return sums(mean.to(torch.promote_types(mean.dtype, torch.float32)) * count, count)
 
 
 def _arguments(node: torch.fx.Node, names: tuple[str, ...]) -> dict[str, Any]:
@@ -169,61 +147,98 @@ class _Terms:
         for operand, weight in operands:
             self.find(operand, factor * weight, fixed)
 
+    @property
+    def by_term(self) -> bool:
+        """They divide by counts whose ratio differs from part to part."""
+        if len(self.losses) == 1 and not self.constants and not self.number:
+            return False
+        counts = [_known_count(pair) for pair, _ in self.losses]
+        sums_beside = IS_SUM in counts and (
+            set(counts) != {IS_SUM} or bool(self.constants) or bool(self.number))
+        return sums_beside or len(self.losses) > 1 and None in counts
+
     def in_sums(self) -> torch.fx.Node:
-        """One node for all. Raises Unsupported where their counts differ."""
+        """One node for all: a sum and a count, or a row for each term."""
         (first, factor), *others = self.losses
+        pairs, factors = zip(*self.losses)
+        weights = tuple(factor for _, factor in self.constants)
+        constants = tuple(node for node, _ in self.constants)
+        if self.by_term:
+            return first.graph.call_function(term_sums, (
+                pairs, factors, tuple(map(_assumed_count, pairs)), constants, weights,
+                self.number))
         if not others and not self.constants and not self.number and factor == 1:
             return first
-        counts = [_count_of(pair) for pair, _ in self.losses]
-        if IS_SUM in counts and (set(counts) != {IS_SUM} or self.constants or self.number):
-            raise _refusal("its loss adds a sum over the batch to something else, which the "
-                           "number of parts would multiply. Use means")
-        if others and None in counts:
-            raise _refusal(
-                "its loss adds a cross entropy with weights of classes to other losses over "
-                "the batch, and they divide by other numbers")
-        ratios = [1.0 if count in (None, IS_SUM) else counts[0] / count for count in counts]
+        counts = [_known_count(pair) for pair in pairs]
+        ratios = [counts[0] / count if others and count != IS_SUM else 1.0
+                  for count in counts]
         return first.graph.call_function(weighted_sums, (
-            tuple(pair for pair, _ in self.losses),
-            tuple(factor * ratio for (_, factor), ratio in zip(self.losses, ratios)),
-            tuple(node for node, _ in self.constants),
-            tuple(factor for _, factor in self.constants), self.number,
-            counts[0] if others and counts[0] != IS_SUM else None,
-            tuple(float(count) for count in counts if others and count != IS_SUM)))
+            pairs, tuple(factor * ratio for factor, ratio in zip(factors, ratios)),
+            constants, weights, self.number))
+
+    def in_counts(self) -> torch.fx.Node:
+        """One node, the counts of all rows of term_sums, without what they count."""
+        graph = self.losses[0][0].graph
+        found: list[Any] = []
+        for pair, _ in self.losses:
+            known = _known_count(pair) or _assumed_count(pair)
+            found.append(graph.call_function(target_count, pair.args[1:])
+                         if known is None else known)
+        if self.constants or self.number:
+            found.append(1.0)
+        device = _tensor(self.losses[0][0].all_input_nodes[0]).device
+        return graph.call_function(term_counts, (tuple(found), device))
 
 
-def _count_of(pair: torch.fx.Node) -> Any:
-    """IS_SUM, what the mean divides by if no target is ignored, or none if that depends on
-    the targets."""
-    if pair.target is not cross_entropy_sums:
-        return pair.args[1]
+def _known_count(pair: torch.fx.Node) -> Any:
+    """IS_SUM, what the mean divides by, or none if that depends on the targets."""
+    return None if pair.target is cross_entropy_sums else pair.args[1]
+
+
+def _assumed_count(pair: torch.fx.Node) -> float | None:
+    """None, or the number of targets of a part where those that are ignored cannot be counted
+    before the part runs. Raises Unsupported if classes have weights there."""
+    if pair.target is not cross_entropy_sums or not (why := why_not_counted(pair)):
+        return None
     target, weight = pair.args[1:3]
+    if weight is not None:
+        raise _refusal("its loss adds a cross entropy with weights of classes to other losses, "
+                       f"and what it divides by {why}")
     assert isinstance(target, torch.fx.Node)
-    return None if weight is not None else float(_tensor(target).numel())
+    return float(_tensor(target).numel())
 
 
-def weighted_sums(pairs: tuple[torch.Tensor, ...], factors: tuple[float, ...],
-                  constants: tuple[torch.Tensor, ...], weights: tuple[float, ...],
-                  number: float, count: float | None, counts: tuple[float, ...]
-                  ) -> torch.Tensor:
-    """The sum and the count of factors times losses that are given as such. Factors are
-    relative to the first loss's count. What no example changes counts as often. With `counts`
-    there is a third number: of targets that a loss ignores, for which it divides by less."""
-    total = sum(factor * pair[0] for factor, pair in zip(factors, pairs))
-    assert isinstance(total, torch.Tensor)
-    found = pairs[0][1] if count is None else torch.full_like(total, count)
-    if constants or number:
-        total = total + found * (number + sum(
-            weight * one.to(total.dtype) for weight, one in zip(weights, constants)))
-    if not counts:
-        return torch.stack([total, found])
-    ignored = sum(of_all - pair[1].detach() for of_all, pair in zip(counts, pairs))
-    return torch.stack([total, found, torch.as_tensor(ignored).to(total)])
+def why_not_counted(pair: torch.fx.Node) -> str:
+    """Why the targets of a cross entropy cannot be counted apart from the model; empty if they
+    can."""
+    open_ = [one for one in pair.args[1:3] if isinstance(one, torch.fx.Node)]
+    seen: set[torch.fx.Node] = set()
+    while open_:
+        node = open_.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for user in node.users:
+            if _writes(user) and user.args[0] is node:
+                return f"follows from a write by {_name(user)}"
+        if node.op not in ("call_function", "call_method"):
+            continue
+        if _writes(node):
+            return f"follows from a write by {_name(node)}"
+        if _is_random(node):
+            return f"follows from random numbers ({_name(node)})"
+        if any(isinstance(one.meta.get("example_value"), torch.nn.Parameter)
+               for one in node.all_input_nodes):
+            return f"follows from parameters ({_name(node)})"
+        open_ += node.all_input_nodes
+    return ""
 
 
-def _apart(*made: torch.Tensor) -> torch.Tensor:
-    """All as sums and counts, one after the other."""
-    return torch.cat([one[:2] for one in made])
+def _writes(node: torch.fx.Node) -> bool:
+    name = _name(node)
+    return (node.target in _IN_PLACE or node.target is operator.setitem or "out" in node.kwargs
+            or node.op in ("call_function", "call_method")
+            and name.endswith("_") and not name.endswith("__"))
 
 
 def _fixed(graph: torch.fx.Graph) -> set[torch.fx.Node]:
@@ -245,17 +260,12 @@ def _is_random(node: torch.fx.Node) -> bool:
                                                 "multinomial", "exponential"))
 
 
-def _in_sums(loss: torch.fx.Node, apart: bool) -> torch.fx.Node:
-    """A new node, the loss of a part as sum and count."""
+def _terms(loss: torch.fx.Node) -> _Terms:
     terms = _Terms([], [])
     terms.find(loss, 1.0, _fixed(loss.graph))
     if not terms.losses:
         raise _refusal("its loss does not depend on the batch")
-    made = terms.in_sums()
-    if apart:
-        return loss.graph.call_function(
-            _apart, (made, *(pair for pair, _ in terms.losses)))
-    return made
+    return terms
 
 
 def _is_loss(node: Any) -> bool:
@@ -273,15 +283,25 @@ def _refuse_batch_statistics(graph: torch.fx.Graph) -> None:
                 "part has others. Use GroupNorm, or allow_micro_batch_statistics=True")
 
 
-def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool,
-               apart: bool = False) -> None:
-    """Rewrites a graph of PyTorch's functions in place: it returns the sum and the count of
-    its part's loss. apart: and then those of each loss over the batch that it adds up.
-    Raises Unsupported."""
-    if not allow_statistics:
-        _refuse_batch_statistics(gm.graph)
-    (output,) = gm.graph.find_nodes(op="output")
+def _follows_from_parameters(node: torch.fx.Node) -> bool:
+    open_, seen = [node], {node}
+    while open_:
+        one = open_.pop()
+        if one.op == "placeholder" and isinstance(
+                one.meta.get("example_value"), torch.nn.Parameter):
+            return True
+        new = {*one.all_input_nodes} - seen
+        seen |= new
+        open_ += new
+    return False
+
+
+def _loss_of(graph: torch.fx.Graph) -> tuple[torch.fx.Node, torch.fx.Node]:
+    """The only loss of a traced model, and the graph's output."""
+    (output,) = graph.find_nodes(op="output")
     losses = [node for node in output.all_input_nodes if _is_loss(node)]
+    if len(losses) > 1:  # such as a number of steps in a buffer
+        losses = [node for node in losses if _follows_from_parameters(node)]
     if not losses:
         raise _refusal(
             "the model returns no loss, which is a number without dimensions. Give prepare "
@@ -292,20 +312,70 @@ def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool,
     (loss,) = losses
     if loss.op not in ("call_function", "call_method"):
         raise _refusal("its loss is an input of the traced graph")
-    half = [node for node in gm.graph.find_nodes(op="placeholder") if isinstance(
+    return loss, output
+
+
+def _refuse_float16(graph: torch.fx.Graph, device: str) -> None:
+    half = [node for node in graph.find_nodes(op="placeholder") if isinstance(
         value := node.meta.get("example_value"), torch.Tensor)
         and value.dtype == torch.float16]
-    if half or torch.is_autocast_enabled(_device(loss).type) and (
-            torch.get_autocast_dtype(_device(loss).type) == torch.float16):
+    if half or torch.is_autocast_enabled(device) and (
+            torch.get_autocast_dtype(device) == torch.float16):
         raise _refusal("float16 needs a loss scaler, which sees the loss of the whole batch "
                        "only after the gradients of its parts. Use bfloat16")
+
+
+@dataclasses.dataclass
+class SumForm:
+    """What sum_losses made. by_term: a row for each term instead of one sum and one count.
+    not_counted: why ignored targets of some terms cannot be counted before the parts run."""
+    by_term: bool
+    not_counted: list[str]
+
+
+def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool,
+               apart: bool = False) -> SumForm:
+    """Rewrites a graph of PyTorch's functions in place: it returns the sum and the count of
+    its part's loss, or term_sums. apart: and those of each loss over the batch that it adds
+    up, all as pairs. Raises Unsupported."""
+    if not allow_statistics:
+        _refuse_batch_statistics(gm.graph)
+    loss, output = _loss_of(gm.graph)
+    _refuse_float16(gm.graph, _tensor(loss).device.type)
     with gm.graph.inserting_before(loss.next):
-        made = _in_sums(loss, apart)
+        terms = _terms(loss)
+        form = SumForm(terms.by_term, [])
+        made = terms.in_sums()
+        pairs = [pair for pair, _ in terms.losses]
+        if form.by_term:
+            form.not_counted = [why for pair in pairs if pair.target is cross_entropy_sums
+                                and (why := why_not_counted(pair))]
+        if apart:
+            made = gm.graph.call_function(
+                pairs_apart, (*(() if form.by_term else (made,)), *pairs))
     output.args = torch.fx.map_arg(
         output.args, lambda node: made if node is loss else node)
     _erase_unused(loss)
     gm.graph.lint()
     gm.recompile()
+    return form
+
+
+def count_targets(gm: torch.fx.GraphModule) -> bool:
+    """Rewrites a graph in place: it returns what the rows of term_sums divide by, and computes
+    nothing else. False, and no change, if its loss is one sum and one count."""
+    loss, output = _loss_of(gm.graph)
+    with gm.graph.inserting_before(loss.next):
+        terms = _terms(loss)
+        if not terms.by_term:
+            return False
+        output.args = ((terms.in_counts(),),)
+    for node in reversed([*gm.graph.nodes]):
+        if not node.users and node.op not in ("placeholder", "output"):
+            gm.graph.erase_node(node)
+    gm.graph.lint()
+    gm.recompile()
+    return True
 
 
 def _erase_unused(node: torch.fx.Node) -> None:
@@ -321,8 +391,3 @@ def _erase_unused(node: torch.fx.Node) -> None:
     node.graph.erase_node(node)
     for operand in operands:
         _erase_unused(operand)
-
-
-def _device(node: torch.fx.Node) -> torch.device:
-    device: torch.device = node.meta["example_value"].device
-    return device
