@@ -17,6 +17,7 @@
 #include "models/ops/cut_axis.h"
 #include "models/ops/operator.h"
 #include "passes/example_positions.h"
+#include "passes/remove_dead_nodes.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -494,6 +495,9 @@ absl::Status CutBatch(Graph& graph, int64_t parts,
     return absl::InvalidArgumentError(
         "a step in micro-batches has no other output than the loss");
   }
+  // Importing leaves what nothing reads, such as the joined columns of an
+  // index.
+  LOADLINE_RETURN_IF_ERROR(RemoveDeadNodes(graph));
   return BatchCutter(graph, parts, statistics).Run();
 }
 
@@ -502,6 +506,7 @@ LossReduction FindLossReduction(Graph graph) {
   if (most < 2 || graph.outputs.size() != 1) return LossReduction::kUnknown;
   int64_t parts = 2;  // the least, as an axis of 1 says less
   while (most % parts != 0) ++parts;
+  if (!RemoveDeadNodes(graph).ok()) return LossReduction::kUnknown;
   BatchCutter cutter(graph, parts, models::BatchStatistics::kOfBatch);
   if (!cutter.Run().ok()) return LossReduction::kUnknown;
   if (cutter.loss_axis() == models::kMean) return LossReduction::kMean;

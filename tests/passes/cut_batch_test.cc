@@ -206,6 +206,20 @@ TEST(CutBatch, ReadsComputedPositionsOfNumberedExamples) {
   }
 }
 
+// GatherND reads the columns of its index before they are joined.
+TEST(CutBatch, PermitsAnythingThatNothingReads) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId index = b.Input("index", {4, 1}, DType::kI64);
+  const ValueId number = b.Op("Reshape", {Positions(b, "number", {0, 1, 2, 3})},
+                              {{"shape", Ints{4, 1}}});
+  b.Op("Concat", {number, index}, {{"axis", int64_t{1}}});
+  b.Output(b.Op("MatMul", {x, b.Parameter("w", {3, 2})}));
+  models::Graph graph = WithLoss(std::move(b.graph));
+  const absl::Status cut = CutBatch(graph, 2);
+  EXPECT_TRUE(cut.ok()) << cut;
+}
+
 // As RoBERTa reads its token types: the same row for each example, of a buffer
 // that has one for each.
 TEST(CutBatch, CutsRowsThatAreReadAtPositionsOfExamples) {
