@@ -2,6 +2,7 @@
 #ifndef LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
 #define LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -16,7 +17,10 @@ struct Arguments {
   int64_t count = 0;
 };
 
-// Reads --seed S --count N. None, with a message, for anything else.
+inline volatile std::sig_atomic_t stop_asked = 0;
+
+// Reads --seed S --count N. None, with a message, for anything else. From then
+// on SIGINT and SIGTERM set stop_asked: a campaign ends with its counts so far.
 inline std::optional<Arguments> ReadArguments(int argc, char** argv,
                                               int64_t default_count) {
   Arguments arguments{.count = default_count};
@@ -29,7 +33,12 @@ inline std::optional<Arguments> ReadArguments(int argc, char** argv,
     good = number != nullptr && absl::SimpleAtoi(argv[i + 1], number) &&
            *number >= 0;
   }
-  if (good && arguments.count > 0) return arguments;
+  if (good && arguments.count > 0) {
+    for (const int number : {SIGINT, SIGTERM}) {
+      std::signal(number, [](int) { stop_asked = 1; });
+    }
+    return arguments;
+  }
   std::fprintf(stderr, "usage: %s --seed S --count N\n", argv[0]);
   return std::nullopt;
 }

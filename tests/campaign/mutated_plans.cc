@@ -239,11 +239,12 @@ int Main(int argc, char** argv) {
   if (!arguments.has_value()) return 2;
   Campaign campaign;
   int64_t findings = 0;
-  for (int64_t i = 0; i < arguments->count; ++i) {
-    findings += campaign.Run(static_cast<uint64_t>(arguments->seed + i));
+  int64_t done = 0;
+  for (; done < arguments->count && campaign::stop_asked == 0; ++done) {
+    findings += campaign.Run(static_cast<uint64_t>(arguments->seed + done));
   }
   std::printf("%lld plans from seed %lld, %lld findings\n",
-              static_cast<long long>(arguments->count),
+              static_cast<long long>(done),
               static_cast<long long>(arguments->seed),
               static_cast<long long>(findings));
   campaign.Print();

@@ -207,17 +207,18 @@ int Main(int argc, char** argv) {
   const auto [seed, cases] = *arguments;
   std::map<std::string, int64_t> count;
   int64_t findings = 0;
-  for (int64_t i = 0; i < cases; ++i) {
+  int64_t done = 0;
+  for (; done < cases && campaign::stop_asked == 0; ++done) {
     const absl::Status status =
-        Case(static_cast<uint64_t>(seed + i), count).Run();
+        Case(static_cast<uint64_t>(seed + done), count).Run();
     if (status.ok()) continue;
     ++findings;
     std::printf("FOUND --seed %lld --count 1: %s\n",
-                static_cast<long long>(seed + i), status.ToString().c_str());
+                static_cast<long long>(seed + done), status.ToString().c_str());
     std::fflush(stdout);
   }
   std::printf("%lld cases from seed %lld, %lld findings\n",
-              static_cast<long long>(cases), static_cast<long long>(seed),
+              static_cast<long long>(done), static_cast<long long>(seed),
               static_cast<long long>(findings));
   for (const auto& [what, times] : count) {
     std::printf("  %s: %lld\n", what.c_str(), static_cast<long long>(times));
