@@ -258,6 +258,20 @@ PreparedKernel GatherGrad(const Prepare& p) {
   });
 }
 
+// A thread for each element of y, which finds the updates of its row.
+template <typename T, typename Index, typename Kernel>
+absl::Status LaunchUpdates(Kernel kernel, const GatherLayout& l,
+                           const StableSort& sort, const KernelArgs& args,
+                           const LaunchContext& launch) {
+  if (l.data.size * l.data.inner == 0) return absl::OkStatus();
+  LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
+  return LaunchKernel(kernel, GridFor(l.data.size * l.data.inner), kBlock, 0,
+                      launch.stream, l, Divider(l.data.inner),
+                      sort.Sorted(args.workspace + BeginsBytes(l)),
+                      Workspace<int32_t>(args), In<T>(args, 0), In<T>(args, 2),
+                      Out<T>(args, 0));
+}
+
 PreparedKernel Scatter(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {2}, {0}));
   const GatherLayout l = MakeGatherLayout(p, p.input(0));
@@ -269,14 +283,8 @@ PreparedKernel Scatter(const Prepare& p) {
       using Index = decltype(index);
       return MakeKernel(
           [l, sort](const KernelArgs& args, const LaunchContext& launch) {
-            if (l.data.size * l.data.inner == 0) return absl::OkStatus();
-            LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
-            return LaunchKernel(ScatterKernel<Bits>,
-                                GridFor(l.data.size * l.data.inner), kBlock, 0,
-                                launch.stream, l, Divider(l.data.inner),
-                                sort.Sorted(args.workspace + BeginsBytes(l)),
-                                Workspace<int32_t>(args), In<Bits>(args, 0),
-                                In<Bits>(args, 2), Out<Bits>(args, 0));
+            return LaunchUpdates<Bits, Index>(ScatterKernel<Bits>, l, sort,
+                                              args, launch);
           },
           BeginsBytes(l) + sort.workspace_bytes(), DescribeIndex(p, l));
     });
@@ -292,13 +300,8 @@ PreparedKernel MakeScatterReduce(const Prepare& p) {
     using Index = decltype(index);
     return MakeKernel(
         [l, sort](const KernelArgs& args, const LaunchContext& launch) {
-          if (l.data.size * l.data.inner == 0) return absl::OkStatus();
-          LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
-          return LaunchKernel(
-              CombineRowsKernel<Combine>, GridFor(l.data.size * l.data.inner),
-              kBlock, 0, launch.stream, l, Divider(l.data.inner),
-              sort.Sorted(args.workspace + BeginsBytes(l)),
-              Workspace<int32_t>(args), In(args, 0), In(args, 2), Out(args, 0));
+          return LaunchUpdates<float, Index>(CombineRowsKernel<Combine>, l,
+                                             sort, args, launch);
         },
         BeginsBytes(l) + sort.workspace_bytes(), DescribeIndex(p, l));
   });

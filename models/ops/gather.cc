@@ -89,6 +89,10 @@ absl::StatusOr<OutputTypes> InferScatter(const Node&, InputTypes inputs) {
   return OutputTypes{*inputs[0]};
 }
 
+absl::StatusOr<ValueId> RowsOf(GradientContext& c, ValueId from, ValueId rows) {
+  return c.Emit("Gather", {from, rows}, {{"axis", int64_t{0}}});
+}
+
 // Reads only the indices. A row that several updates write gives its gradient
 // to each of them, as in PyTorch.
 absl::Status ScatterGradient(GradientContext& c) {
@@ -103,9 +107,7 @@ absl::Status ScatterGradient(GradientContext& c) {
     c.SetInputGradient(0, ddata);
   }
   if (c.wanted(2)) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        ValueId dupdates,
-        c.Emit("Gather", {dy, c.input(1)}, {{"axis", int64_t{0}}}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId dupdates, RowsOf(c, dy, c.input(1)));
     c.SetInputGradient(2, dupdates);
   }
   return absl::OkStatus();
@@ -122,6 +124,16 @@ absl::StatusOr<OutputTypes> InferScatterReduce(const Node& node,
   return InferScatter(node, inputs);
 }
 
+absl::StatusOr<ValueId> SumByRow(GradientContext& c, ValueId of, ValueId rows,
+                                 const Ints& shape) {
+  return c.Emit("GatherGrad", {of, rows},
+                {{"axis", int64_t{0}}, {"shape", shape}});
+}
+
+absl::StatusOr<ValueId> ToF32(GradientContext& c, ValueId truth) {
+  return c.Emit("Cast", {truth}, {{"to", std::string("f32")}});
+}
+
 // The extreme's gradient is shared evenly by everything that equals it, data
 // and updates alike, as in PyTorch.
 absl::Status ScatterExtremeGradient(GradientContext& c) {
@@ -130,19 +142,14 @@ absl::Status ScatterExtremeGradient(GradientContext& c) {
   const ValueId updates = c.input(2);
   const ValueId y = c.output(0);
   const Ints shape = c.type(data).dims;
-  const auto gather = [&](ValueId id) {
-    return c.Emit("Gather", {id, rows}, {{"axis", int64_t{0}}});
-  };
   const auto equal = [&](ValueId a, ValueId b) -> absl::StatusOr<ValueId> {
     LOADLINE_ASSIGN_OR_RETURN(const ValueId same, c.Emit("Equal", {a, b}));
-    return c.Emit("Cast", {same}, {{"to", std::string("f32")}});
+    return ToF32(c, same);
   };
-  LOADLINE_ASSIGN_OR_RETURN(const ValueId reached, gather(y));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId reached, RowsOf(c, y, rows));
   LOADLINE_ASSIGN_OR_RETURN(const ValueId by_data, equal(data, y));
   LOADLINE_ASSIGN_OR_RETURN(const ValueId by_update, equal(updates, reached));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId ties,
-                            c.Emit("GatherGrad", {by_update, rows},
-                                   {{"axis", int64_t{0}}, {"shape", shape}}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId ties, SumByRow(c, by_update, rows, shape));
   LOADLINE_ASSIGN_OR_RETURN(ties, c.Emit("Add", {ties, by_data}));
   LOADLINE_ASSIGN_OR_RETURN(const ValueId share,
                             c.Emit("Div", {c.output_gradient(0), ties}));
@@ -152,7 +159,7 @@ absl::Status ScatterExtremeGradient(GradientContext& c) {
     c.SetInputGradient(0, ddata);
   }
   if (c.wanted(2)) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId dupdates, gather(share));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId dupdates, RowsOf(c, share, rows));
     LOADLINE_ASSIGN_OR_RETURN(dupdates, c.Emit("Mul", {dupdates, by_update}));
     c.SetInputGradient(2, dupdates);
   }
@@ -168,9 +175,6 @@ absl::Status ScatterProductGradient(GradientContext& c) {
   const ValueId rows = c.input(1);
   const ValueId updates = c.input(2);
   const Ints shape = c.type(data).dims;
-  const auto gather = [&](ValueId id) {
-    return c.Emit("Gather", {id, rows}, {{"axis", int64_t{0}}});
-  };
   const auto product = [&](ValueId from, ValueId by) {
     return c.Emit("ScatterReduce", {from, rows, by},
                   {{"reduction", std::string("mul")}});
@@ -190,12 +194,9 @@ absl::Status ScatterProductGradient(GradientContext& c) {
   if (c.wanted(2)) {
     LOADLINE_ASSIGN_OR_RETURN(const ValueId is_zero,
                               c.Emit("Equal", {updates, zero}));
-    LOADLINE_ASSIGN_OR_RETURN(
-        ValueId zeros, c.Emit("Cast", {is_zero}, {{"to", std::string("f32")}}));
-    LOADLINE_ASSIGN_OR_RETURN(zeros,
-                              c.Emit("GatherGrad", {zeros, rows},
-                                     {{"axis", int64_t{0}}, {"shape", shape}}));
-    LOADLINE_ASSIGN_OR_RETURN(zeros, gather(zeros));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId zeros, ToF32(c, is_zero));
+    LOADLINE_ASSIGN_OR_RETURN(zeros, SumByRow(c, zeros, rows, shape));
+    LOADLINE_ASSIGN_OR_RETURN(zeros, RowsOf(c, zeros, rows));
     LOADLINE_ASSIGN_OR_RETURN(const ValueId one_zero,
                               c.Emit("Equal", {zeros, one}));
     LOADLINE_ASSIGN_OR_RETURN(const ValueId only,
@@ -206,9 +207,9 @@ absl::Status ScatterProductGradient(GradientContext& c) {
                               c.Emit("Where", {is_zero, one, updates}));
     LOADLINE_ASSIGN_OR_RETURN(ValueId without, product(data, others));
     LOADLINE_ASSIGN_OR_RETURN(without, c.Emit("Mul", {dy, without}));
-    LOADLINE_ASSIGN_OR_RETURN(without, gather(without));
+    LOADLINE_ASSIGN_OR_RETURN(without, RowsOf(c, without, rows));
     LOADLINE_ASSIGN_OR_RETURN(ValueId with, c.Emit("Mul", {dy, c.output(0)}));
-    LOADLINE_ASSIGN_OR_RETURN(with, gather(with));
+    LOADLINE_ASSIGN_OR_RETURN(with, RowsOf(c, with, rows));
     LOADLINE_ASSIGN_OR_RETURN(with, c.Emit("Div", {with, divisor}));
     LOADLINE_ASSIGN_OR_RETURN(const ValueId dupdates,
                               c.Emit("Where", {only, without, with}));
