@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from loadline.errors import LoadlineError
 from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = ["CheckpointPolicy"]
@@ -231,6 +232,13 @@ def lacks_compiler(error: BaseException) -> bool:
             return True
         causes += [one.__cause__, getattr(one, "inner_exception", None)]
     return False
+
+
+def raise_own(error: BaseException) -> None:
+    """Raises the error of ours that PyTorch wrapped, if it did."""
+    cause = getattr(error, "inner_exception", None)
+    if isinstance(cause, LoadlineError):
+        raise cause from None
 
 
 def is_compiled_backward(node: Any) -> bool:

@@ -121,9 +121,7 @@ def check_independent(model: torch.nn.Module, sample: Any) -> bool:
     except LoadlineError:
         raise
     except Exception as error:
-        cause = getattr(error, "inner_exception", None)
-        if isinstance(cause, LoadlineError):
-            raise cause from None
+        torch_internals.raise_own(error)
         raise Unsupported("micro_batches: two examples of the sample cannot be traced as one "
                           f"graph and run: {error}") from error
     finally:

@@ -256,9 +256,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 uncounted = step.run(call, None)
                 end = torch.cuda.memory_allocated(cuda)
         except torch_internals.BackendCompilerFailed as error:
-            cause = getattr(error, "inner_exception", None)
-            if isinstance(cause, LoadlineError):
-                raise cause from None
+            torch_internals.raise_own(error)
             raise
     session.written = None
     session.counts_forwards = False

@@ -64,9 +64,7 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options,
                 *args, **kwargs)
     except Exception as error:
         if tracer.traced is None:
-            cause = getattr(error, "inner_exception", None)
-            if isinstance(cause, LoadlineError):
-                raise cause from None
+            torch_internals.raise_own(error)
             raise Unsupported(
                 f"the model cannot be traced as one graph: {error}") from error
     finally:
