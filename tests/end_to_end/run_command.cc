@@ -11,11 +11,10 @@
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "tests/planner/support/test_folder.h"
 
 namespace loadline {
 namespace {
@@ -105,17 +104,7 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
 }
 
 std::string TestFolder(const std::string& name) {
-  const testing::TestInfo* test =
-      testing::UnitTest::GetInstance()->current_test_info();
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) /
-      absl::StrReplaceAll(
-          absl::StrCat("loadline_", test->test_suite_name(), "_", test->name()),
-          {{"/", "_"}}) /
-      name;
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder.string();
+  return EmptyTestFolder(name);
 }
 
 std::string Zoo(const std::string& file) {
