@@ -135,7 +135,12 @@ absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NamedPath& output = outputs[i];
     if (output.path.empty()) continue;
-    if (!output.may_be_folder && std::filesystem::is_directory(output.path)) {
+    std::error_code error;
+    const bool is_folder = std::filesystem::is_directory(output.path, error);
+    if (error == std::errc::too_many_symbolic_link_levels) {
+      return Clash(output, "is a link that leads back to itself");
+    }
+    if (!output.may_be_folder && is_folder) {
       return Clash(output, "is a folder");
     }
     for (size_t k = 0; k < i; ++k) {

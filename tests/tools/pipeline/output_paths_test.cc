@@ -108,6 +108,9 @@ TEST(CheckOutputPaths, RefusesAFileInAFolderThatIsMissing) {
   says(folder + "/link", folder + "/no does not exist");
   fs::create_directory(folder + "/no");
   says(folder + "/link", "");
+  fs::create_symlink("loop", folder + "/loop");
+  EXPECT_THAT(ErrorOf({}, {{"-o", folder + "/loop"}}),
+              HasSubstr("leads back to itself"));
   says(folder + "/no/p.json", "");
   EXPECT_EQ(ErrorOf({}, {{"--host-store", folder + "/new", true}}), "");
 }
