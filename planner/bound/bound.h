@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/base/stop.h"
 #include "planner/bound/bound_tuning.h"
 #include "planner/schedule/search_model.h"
 
@@ -37,6 +38,8 @@ struct StepBoundOptions {
   // Simplex iterations, the unit of work: 10,000 take about half a second. 0:
   // only what needs no solver.
   int64_t work_limit = 15'000;
+  // Ends with what is proven by then. Not deterministic.
+  Stop stop;
   BoundTuning tuning;
 };
 
@@ -53,10 +56,10 @@ struct StepBound {
 };
 
 // Holds for every plan that the model permits, in any order of its nodes.
-// Deterministic: limits count work. The first runs of single nodes (*cuts*) are
-// ranked by the time that freeing memory there seems to cost; the best are
-// bounded by linear programs, then by branch and bound, alone and several at
-// once (bound_program.h).
+// Deterministic unless stopped: limits count work. The first runs of single
+// nodes (*cuts*) are ranked by the time that freeing memory there seems to
+// cost; the best are bounded by linear programs, then by branch and bound,
+// alone and several at once (bound_program.h).
 StepBound BoundStepAt(const SearchModel& model,
                       const StepBoundOptions& options);
 

@@ -75,8 +75,11 @@ class StepBounder {
 
  private:
   int64_t WorkLeft() const { return options_.work_limit - bound_.work; }
+  MipLimit Limit(int64_t iterations) const {
+    return {iterations, options_.stop};
+  }
   bool Done() const {
-    return bound_.no_plan || WorkLeft() <= 0 ||
+    return bound_.no_plan || WorkLeft() <= 0 || options_.stop.Now() ||
            bound_.step_ns >= options_.known_step_ns;
   }
 
@@ -192,11 +195,12 @@ class StepBounder {
     const BoundProgram program = Make({node}, true, until);
     bound_.work += BuildWork(program);
     if (program.program.terms.size() > tuning_.most_free_terms) return 0;
-    const MipBound bound = SolveMip(program.program,
-                                    options_.work_limit / tuning_.span_share /
-                                            tuning_.branch_iteration_work +
-                                        1,
-                                    kNoLimit);
+    const MipBound bound =
+        SolveMip(program.program,
+                 Limit(options_.work_limit / tuning_.span_share /
+                           tuning_.branch_iteration_work +
+                       1),
+                 kNoLimit);
     bound_.work += tuning_.branch_start_work +
                    tuning_.branch_iteration_work * bound.iterations;
     if (bound.infeasible) bound_.no_plan = true;
@@ -264,7 +268,7 @@ class StepBounder {
 
   double Linear(const std::vector<int>& cuts) {
     const BoundProgram program = Make(cuts, false);
-    const MipBound bound = SolveLp(program.program, WorkLeft());
+    const MipBound bound = SolveLp(program.program, Limit(WorkLeft()));
     bound_.work += BuildWork(program) + bound.iterations;
     return Take(program, bound, 0, cuts);
   }
@@ -293,7 +297,7 @@ class StepBounder {
     const BoundProgram program = Make(cuts, false);
     bound_.work += BuildWork(program);
     if (program.program.terms.size() > tuning_.most_joint_terms) return;
-    const MipBound linear = SolveLp(program.program, WorkLeft());
+    const MipBound linear = SolveLp(program.program, Limit(WorkLeft()));
     bound_.work += linear.iterations;
     Take(program, linear, 0, cuts);
     if (Done() || program.program.terms.size() > tuning_.most_branch_terms)
@@ -306,7 +310,7 @@ class StepBounder {
     const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
     const MipBound bound =
         SolveMip(program.program,
-                 WorkLeft() / tuning_.branch_iteration_work + 1, enough);
+                 Limit(WorkLeft() / tuning_.branch_iteration_work + 1), enough);
     bound_.work += tuning_.branch_start_work +
                    tuning_.branch_iteration_work * bound.iterations;
     Take(program, bound, 1e-6, cuts, free_nodes);

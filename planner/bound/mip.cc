@@ -1,6 +1,6 @@
-// HiGHS on one thread with limits that count iterations, never seconds: the
-// same program gives the same bound on every machine. The only file that knows
-// HiGHS. Tested in tests/planner/bound/mip_test.cc.
+// HiGHS on one thread with limits that count iterations: unless it is stopped,
+// the same program gives the same bound on every machine. The only file that
+// knows HiGHS. Tested in tests/planner/bound/mip_test.cc.
 #include "planner/bound/mip.h"
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <map>
 
 #include "Highs.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "planner/base/check.h"
 
 namespace loadline::planner {
@@ -166,11 +168,21 @@ absl::Span<const Term> MipProgram::TermsOf(int row) const {
 
 namespace {
 
-int IterationOption(int64_t limit) {
-  return static_cast<int>(std::min<int64_t>(limit, INT32_MAX));
+// For where no callback looks: presolve asks its clock alone.
+void SetTimeLimit(const Stop& stop, Highs& highs) {
+  const double left_s = absl::ToDoubleSeconds(stop.deadline - absl::Now());
+  highs.setOptionValue("time_limit", std::max(0.0, left_s));
 }
 
-MipBound RunLp(Highs& highs, const MipProgram& program) {
+MipBound RunLp(Highs& highs, const MipProgram& program, const MipLimit& limit) {
+  SetTimeLimit(limit.stop, highs);
+  highs.setOptionValue(
+      "simplex_iteration_limit",
+      static_cast<int>(std::min<int64_t>(limit.iterations, INT32_MAX)));
+  highs.setCallback([&](int, const std::string&, const HighsCallbackOutput*,
+                        HighsCallbackInput* in,
+                        void*) { in->user_interrupt = limit.stop.Now(); });
+  highs.startCallback(HighsCallbackType::kCallbackSimplexInterrupt);
   MipBound result;
   if (highs.run() == HighsStatus::kError) return result;
   result.iterations =
@@ -196,14 +208,12 @@ void PassLp(const MipProgram& program, bool presolve, Highs& highs) {
 
 }  // namespace
 
-MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
+MipBound SolveLp(const MipProgram& program, const MipLimit& limit,
                  bool presolve) {
   if (!IsScaled(program)) return {};
   Highs highs;
   PassLp(program, presolve, highs);
-  highs.setOptionValue("simplex_iteration_limit",
-                       IterationOption(iteration_limit));
-  return RunLp(highs, program);
+  return RunLp(highs, program, limit);
 }
 
 struct LpSolver::Solver {
@@ -226,14 +236,12 @@ void LpSolver::SetLimits(int column, double lower, double upper) {
   }
 }
 
-MipBound LpSolver::Solve(int64_t iteration_limit) {
+MipBound LpSolver::Solve(const MipLimit& limit) {
   if (solver_ == nullptr) return {};
-  solver_->highs.setOptionValue("simplex_iteration_limit",
-                                IterationOption(iteration_limit));
-  return RunLp(solver_->highs, program_);
+  return RunLp(solver_->highs, program_, limit);
 }
 
-MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
+MipBound SolveMip(const MipProgram& program, const MipLimit& limit,
                   double enough_cost) {
   MipBound result;
   if (!IsScaled(program)) return result;
@@ -241,14 +249,16 @@ MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
   SetOptions(highs);
   // Only the dual bound matters: no heuristics for good x.
   highs.setOptionValue("mip_heuristic_effort", 0.0);
+  highs.setOptionValue("mip_heuristic_run_feasibility_jump", false);
   highs.setOptionValue("mip_rel_gap", 1e-6);
   LOADLINE_CHECK(highs.passModel(MakeLp(program, true)) != HighsStatus::kError);
+  SetTimeLimit(limit.stop, highs);
   int64_t seen_iterations = 0;
   highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* out,
                         HighsCallbackInput* in, void*) {
     seen_iterations = std::max(seen_iterations, out->mip_total_lp_iterations);
-    in->user_interrupt = out->mip_total_lp_iterations >= iteration_limit ||
-                         out->mip_dual_bound >= enough_cost;
+    in->user_interrupt = out->mip_total_lp_iterations >= limit.iterations ||
+                         out->mip_dual_bound >= enough_cost || limit.stop.Now();
   });
   highs.startCallback(HighsCallbackType::kCallbackMipInterrupt);
   if (highs.run() == HighsStatus::kError) return result;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "planner/base/stop.h"
 
 namespace loadline::planner {
 
@@ -59,11 +60,18 @@ struct MipBound {
   int64_t iterations = 0;         // simplex iterations, the unit of work limits
 };
 
-// Ignores `integer`. Stops after so many simplex iterations with the bound that
-// the duals give then. `presolve` is for callers that want x: x is then nearer
+// When a solver ends: after so many simplex iterations, or at `stop`, which
+// makes the bound depend on the machine.
+struct MipLimit {
+  int64_t iterations = 0;
+  Stop stop;
+};
+
+// Ignores `integer`. Stops at the limit with the bound that the duals give
+// then. `presolve` is for callers that want x: x is then nearer
 // to integers, but presolve takes up to thirty times as long as the solution of
 // a program whose rows have hundreds of terms.
-MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
+MipBound SolveLp(const MipProgram& program, const MipLimit& limit,
                  bool presolve = false);
 
 // Solves one linear program again and again with other limits of its columns,
@@ -78,7 +86,7 @@ class LpSolver {
 
   void SetLimits(int column, double lower, double upper);
   // As the function SolveLp.
-  MipBound Solve(int64_t iteration_limit);
+  MipBound Solve(const MipLimit& limit);
 
  private:
   struct Solver;
@@ -86,8 +94,9 @@ class LpSolver {
   std::unique_ptr<Solver> solver_;  // null: the numbers are too large
 };
 
-// Branch and bound. Stops when the solver's bound reaches `enough_cost`.
-MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
+// Branch and bound. Stops at the limit, and when the solver's bound reaches
+// `enough_cost`.
+MipBound SolveMip(const MipProgram& program, const MipLimit& limit,
                   double enough_cost);
 
 }  // namespace loadline::planner

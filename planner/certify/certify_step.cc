@@ -30,7 +30,7 @@ class TreeMaker {
     nodes_.push_back({});
     SolveLeaf(0, work);
     int leaves = 1;
-    while (leaves < options_.most_leaves && work > 0) {
+    while (leaves < options_.most_leaves && work > 0 && !options_.stop.Now()) {
       const int least = LeastLeaf();
       if (nodes_[least].ticks >= enough_ticks || nodes_[least].branch < 0)
         break;
@@ -95,7 +95,8 @@ class TreeMaker {
       fixed_columns_.push_back(nodes_[n].fixed_column);
       fixed.push_back({program_.column(nodes_[n].fixed_column), value});
     }
-    const MipBound bound = solver_.Solve(std::max<int64_t>(work, 1));
+    const MipBound bound =
+        solver_.Solve({std::max<int64_t>(work, 1), options_.stop});
     work -= bound.iterations + kSolveWork;
     Node& node = nodes_[leaf];
     if (!bound.row_duals.empty()) {

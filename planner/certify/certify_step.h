@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "planner/base/stop.h"
 #include "planner/bound/bound.h"
 #include "planner/problem/certificate.h"
 #include "planner/problem/problem.h"
@@ -15,6 +16,8 @@ struct CertifyOptions {
   int64_t budget_bytes = 0;
   // Simplex iterations for all programs.
   int64_t work_limit = 15'000;
+  // Ends with what is certified by then. Not deterministic.
+  Stop stop;
   // Leaves of one branching tree. Each costs a solution of the linear program
   // and its rows in the file.
   int most_leaves = 256;
@@ -30,7 +33,8 @@ struct CertifiedBound {
 };
 
 // Certifies `bound` or, where its proof is too large, as much of it as the
-// limits allow. Requires a valid problem. Deterministic: limits count work.
+// limits allow. Requires a valid problem. Deterministic unless stopped: limits
+// count work.
 CertifiedBound CertifyStep(const Problem& problem, const StepBound& bound,
                            const CertifyOptions& options);
 

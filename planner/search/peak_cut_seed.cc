@@ -36,8 +36,9 @@ class PeakCutProgram {
     FindValues();
     AddRows(static_cast<double>(excess_bytes));
     const MipBound found =
-        options.rounded ? SolveLp(program_, options.iteration_limit, true)
-                        : SolveMip(program_, options.iteration_limit, kNoLimit);
+        options.rounded
+            ? SolveLp(program_, {options.iteration_limit}, true)
+            : SolveMip(program_, {options.iteration_limit}, kNoLimit);
     seed.iterations = found.iterations;
     if (found.x.empty()) return seed;
     for (const std::vector<int>& values : {idle_, dead_}) {

@@ -234,6 +234,7 @@ class PointSearch {
     }
     StepBoundOptions bound;
     bound.budget_bytes = options_.target_bytes;
+    bound.stop = effort_.stop;
     bound.work_limit =
         std::min(tuning_.most_bound_iterations,
                  options_.work / tuning_.work_per_bound_iteration);
@@ -251,6 +252,7 @@ class PointSearch {
       proof_.enough_ns =
           (1 + tuning_.bound_rounding) * static_cast<double>(proven.step_ns);
       proof_.none = proven.no_plan;
+      proof_.bound = proven;
     }
     if (options_.proof != nullptr) *options_.proof = proof_;
   }

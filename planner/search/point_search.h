@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/bound/bound.h"
 #include "planner/search/search.h"
 
 namespace loadline::planner {
@@ -19,6 +20,7 @@ struct PointBound {
   int64_t target_bytes = -1;  // the budget; -1: nothing is proven
   double enough_ns = 0;       // no schedule is faster by more than rounding
   bool none = false;          // no schedule exists
+  StepBound bound;            // how it is proven
 };
 
 struct PointSearchOptions {

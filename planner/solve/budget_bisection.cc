@@ -291,4 +291,9 @@ void BudgetBisection::SearchUntilDeadline(
   }
 }
 
+const StepBound* BudgetBisection::ProofAt(int64_t budget_bytes) const {
+  const PointBound& proof = Asked().search->proof();
+  return proof.target_bytes == budget_bytes ? &proof.bound : nullptr;
+}
+
 }  // namespace loadline::planner

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "planner/bound/bound.h"
 #include "planner/layers/coarsen_layers.h"
 #include "planner/layout/laid_out_schedule.h"
 #include "planner/problem/plan.h"
@@ -80,6 +81,9 @@ class BudgetBisection {
   // `plan`, which was found elsewhere, or a faster one in its bytes.
   LaidOutSchedule Faster(const LaidOutSchedule& plan);
   const LaidOutSchedule& smallest() const { return *Asked().met; }
+  bool Interrupted() const { return outside_.Interrupted(); }
+  // Of what follows.
+  void SetDeadline(absl::Time deadline) { outside_.stop.deadline = deadline; }
 
   // Searches at the budget alone, round after round, until interrupted or until
   // what was found is proven the best there is: better within a time limit, and
@@ -89,6 +93,9 @@ class BudgetBisection {
       int64_t budget_bytes,
       const std::function<void(const LaidOutSchedule&)>& improved,
       const LaidOutSchedule* known = nullptr);
+
+  // What SearchUntilDeadline proved of its budget; null: nothing.
+  const StepBound* ProofAt(int64_t budget_bytes) const;
 
   Searched searched() const;
 
@@ -127,7 +134,7 @@ class BudgetBisection {
   void GoDown(const Point& point);
 
   BudgetBisectionOptions options_;
-  const WorkBudget outside_;
+  WorkBudget outside_;                                 // only interrupts
   std::unique_ptr<const CoarseLayers> coarse_layers_;  // null: no layers
   std::vector<std::unique_ptr<SearchMode>> modes_;     // the last is asked for
   const BudgetPoints points_;

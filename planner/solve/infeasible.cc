@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/units.h"
+#include "planner/bound/bound.h"
 
 namespace loadline::planner {
 namespace {
@@ -22,6 +23,15 @@ std::string BytesText(int64_t bytes) {
 }
 
 }  // namespace
+
+PeakFloor FloorOf(const SearchModel& model) {
+  const PeakBound bound = BoundPeak(model);
+  PeakFloor floor;
+  floor.bytes = bound.bytes;
+  floor.node = NodeId{bound.node};
+  for (int v : bound.values) floor.values.push_back(ValueId{v});
+  return floor;
+}
 
 std::string DescribeTightest(const Problem& problem, const PeakFloor& floor) {
   std::vector<std::string> names;

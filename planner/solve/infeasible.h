@@ -6,9 +6,13 @@
 
 #include "absl/status/status.h"
 #include "planner/problem/problem.h"
+#include "planner/schedule/search_model.h"
 #include "planner/solve/solve.h"
 
 namespace loadline::planner {
+
+// BoundPeak of the model, with ids of its problem.
+PeakFloor FloorOf(const SearchModel& model);
 
 // ResourceExhausted with a sentence of numbers and names.
 absl::Status InfeasibleError(const Problem& problem,

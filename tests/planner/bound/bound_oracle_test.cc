@@ -85,7 +85,7 @@ class Comparison {
     query.horizon_ns = 2 * *oracle_.step_ns + 1e4;
     const BoundProgram program =
         MakeBoundProgram(model_, least_, precedence_, query);
-    const MipBound bound = SolveMip(program.program, 1'000'000, kNoLimit);
+    const MipBound bound = SolveMip(program.program, {1'000'000}, kNoLimit);
     ++tally_.programs;
     const double ns = program.offset_ns + bound.cost * program.unit_ns;
     best_ns_ = std::max(best_ns_, ns);

@@ -35,7 +35,7 @@ class Spans {
                           .budget_bytes = budget_bytes_,
                           .horizon_ns = 1e18,
                           .free_nodes = true});
-    const MipBound bound = SolveMip(program.program, 1'000'000, kNoLimit);
+    const MipBound bound = SolveMip(program.program, {1'000'000}, kNoLimit);
     if (bound.infeasible) return -1;
     return std::max(0.0, bound.cost * program.unit_ns);
   }

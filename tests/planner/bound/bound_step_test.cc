@@ -81,6 +81,19 @@ TEST(BoundTuning, NoCutsProveNothingBeyondTheRanking) {
 
 // A known plan that is faster than any can be must not lower the bound: a bound
 // above a plan shows that one of them is wrong.
+TEST(BoundStepAt, StoppedAtOnceProvesWhatNeedsNoSolver) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = RandomProblem(seed, 20, true, seed % 2 == 0);
+    const SearchModel model = MakeSearchModel(problem, true, true);
+    StepBoundOptions options = Tight(problem, model);
+    options.work_limit = 0;
+    const StepBound none = BoundStepAt(model, options);
+    options.work_limit = 15'000;
+    options.stop.deadline = absl::InfinitePast();
+    EXPECT_EQ(BoundStepAt(model, options).step_ns, none.step_ns) << seed;
+  }
+}
+
 TEST(BoundStepAt, IsNotCappedAtTheKnownPlan) {
   int above = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {

@@ -67,8 +67,8 @@ TEST(SolveMip, FindsTheOptimumOfSmallPrograms) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const MipProgram program = RandomProgram(seed, 10, 6);
     const double least = LeastCost(program);
-    const MipBound lp = SolveLp(program, 10'000);
-    const MipBound mip = SolveMip(program, 10'000, kNoLimit);
+    const MipBound lp = SolveLp(program, {10'000});
+    const MipBound mip = SolveMip(program, {10'000}, kNoLimit);
     if (least == kNoLimit) {
       EXPECT_TRUE(mip.infeasible) << seed;
       continue;
@@ -89,8 +89,8 @@ TEST(SolveMip, TermsOfOneColumnAddUp) {
   const Term terms[] = {{x, 3}, {x, -1}};
   program.AddRow(6, kNoLimit, terms);  // 2 x >= 6
   EXPECT_EQ(program.terms.size(), 1);
-  EXPECT_NEAR(SolveLp(program, 100).cost, 3, 1e-6);
-  EXPECT_NEAR(SolveMip(program, 100, kNoLimit).cost, 3, 1e-6);
+  EXPECT_NEAR(SolveLp(program, {100}).cost, 3, 1e-6);
+  EXPECT_NEAR(SolveMip(program, {100}, kNoLimit).cost, 3, 1e-6);
 }
 
 // By what dual tolerances of 1e-7 can add: never above the optimum.
@@ -98,7 +98,7 @@ TEST(SolveMip, ProvesSlightlyLessThanTheOptimum) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     const MipProgram program = RandomProgram(seed, 12, 6);
     const double least = LeastCost(program);
-    const MipBound bound = SolveMip(program, 100'000, kNoLimit);
+    const MipBound bound = SolveMip(program, {100'000}, kNoLimit);
     if (bound.infeasible) continue;
     EXPECT_LT(bound.cost - bound.error, least) << seed;
     EXPECT_GT(bound.cost - bound.error, least * (1 - 1e-5) - 1e-5) << seed;
@@ -111,16 +111,16 @@ TEST(SolveMip, ProvesNothingWhereRangesOrNumbersAreUnlimited) {
   MipProgram program;
   const int x = program.AddColumn(1, 0, kNoLimit, true);
   program.AddRow(3, kNoLimit, {{x, 1}});
-  EXPECT_EQ(SolveMip(program, 100, kNoLimit).error,
+  EXPECT_EQ(SolveMip(program, {100}, kNoLimit).error,
             std::numeric_limits<double>::infinity());
-  EXPECT_EQ(SolveMip(program, 100, kNoLimit).x.size(), 1u);
+  EXPECT_EQ(SolveMip(program, {100}, kNoLimit).x.size(), 1u);
   for (const double huge : {1e13, 1e15, 1e18}) {
     MipProgram large;
     const int y = large.AddColumn(1, 0, 1, true);
     large.AddRow(3, kNoLimit, {{y, huge}});
-    EXPECT_EQ(SolveMip(large, 100, kNoLimit).cost, -kNoLimit);
-    EXPECT_EQ(SolveLp(large, 100).cost, -kNoLimit);
-    EXPECT_FALSE(SolveLp(large, 100).infeasible);
+    EXPECT_EQ(SolveMip(large, {100}, kNoLimit).cost, -kNoLimit);
+    EXPECT_EQ(SolveLp(large, {100}).cost, -kNoLimit);
+    EXPECT_FALSE(SolveLp(large, {100}).infeasible);
   }
 }
 
@@ -128,17 +128,40 @@ TEST(SolveMip, IterationLimitsLeaveAProvenBound) {
   int feasible = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const MipProgram program = RandomProgram(seed, 40, 40);
-    const MipBound whole = SolveMip(program, 1'000'000, kNoLimit);
+    const MipBound whole = SolveMip(program, {1'000'000}, kNoLimit);
     if (whole.infeasible) continue;
     ++feasible;
     ASSERT_TRUE(whole.optimal) << seed;
     for (int64_t limit : {1, 10, 40}) {
-      EXPECT_LE(SolveLp(program, limit).cost, whole.cost + 1e-6) << seed;
-      EXPECT_LE(SolveMip(program, limit, kNoLimit).cost, whole.cost + 1e-6)
+      EXPECT_LE(SolveLp(program, {limit}).cost, whole.cost + 1e-6) << seed;
+      EXPECT_LE(SolveMip(program, {limit}, kNoLimit).cost, whole.cost + 1e-6)
           << seed;
     }
   }
   EXPECT_GE(feasible, 3);
+}
+
+// Stopped at once, in presolve or in the first iteration.
+TEST(SolveMip, AStopLeavesAProvenBound) {
+  MipLimit stopped = {1'000'000};
+  stopped.stop.deadline = absl::InfinitePast();
+  int fewer = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const MipProgram program = RandomProgram(seed, 40, 40);
+    const MipBound whole = SolveMip(program, {1'000'000}, kNoLimit);
+    if (whole.infeasible) continue;
+    const MipBound mip = SolveMip(program, stopped, kNoLimit);
+    EXPECT_LE(mip.cost, whole.cost + 1e-6) << seed;
+    EXPECT_LE(SolveLp(program, stopped).cost, whole.cost + 1e-6) << seed;
+    LpSolver solver(program);
+    const MipBound lp = solver.Solve(stopped);
+    EXPECT_LE(lp.cost, whole.cost + 1e-6) << seed;
+    EXPECT_FALSE(lp.infeasible) << seed;
+    // What follows is not stopped.
+    EXPECT_TRUE(solver.Solve({1'000'000}).optimal) << seed;
+    fewer += !mip.optimal && !lp.optimal;
+  }
+  EXPECT_GE(fewer, 3);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ std::optional<double> ProgramParts::LeastCost(
     }
     program.columns[column].lower = program.columns[column].upper = value;
   }
-  const MipBound bound = SolveMip(program, 1'000'000, kNoLimit);
+  const MipBound bound = SolveMip(program, {1'000'000}, kNoLimit);
   if (bound.infeasible) return std::nullopt;
   return bound.cost;
 }

@@ -53,6 +53,12 @@ TEST(CertifyStep, KeepsMostOfTheBoundOfATransformer) {
     certified_ns += static_cast<double>(certified.step_ns - model.compute_ns);
     certify.most_leaves = 1;
     EXPECT_LE(CertifyStep(problem, bound, certify).step_ns, certified.step_ns);
+    certify.stop.deadline = absl::InfinitePast();
+    const CertifiedBound stopped = CertifyStep(problem, bound, certify);
+    EXPECT_LE(stopped.step_ns, certified.step_ns);
+    EXPECT_EQ(
+        *CertifiedStepNs(problem, options.budget_bytes, stopped.certificate),
+        stopped.step_ns);
   }
   EXPECT_GT(bound_ns, 0);
   EXPECT_GT(certified_ns, 0.95 * bound_ns);

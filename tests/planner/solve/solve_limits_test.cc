@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "planner/solve/solve.h"
 #include "planner/verify/verify.h"
+#include "tests/planner/support/layered_graph.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/planner/support/solve_samples.h"
 
@@ -134,6 +135,20 @@ TEST(SolveSmallest, StopsAtItsTimeLimit) {
     if (limited->arena_bytes > searched->arena_bytes) ++larger;
   }
   EXPECT_GT(larger, 0);
+}
+
+// With all of its work, the first budget that is tried, which has no plan here,
+// would take all of the time.
+TEST(SolveSmallest, FindsFewerBytesWithinATimeLimit) {
+  const Problem problem = LayeredGraph(1, 120);
+  SolveOptions options;
+  options.time_limit = absl::ZeroDuration();
+  const absl::StatusOr<Plan> none = SolveSmallest(problem, options);
+  ASSERT_TRUE(none.ok()) << none.status();
+  options.time_limit = absl::Seconds(4);
+  const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
+  ASSERT_TRUE(smallest.ok()) << smallest.status();
+  EXPECT_LT(smallest->arena_bytes, none->arena_bytes * 9 / 10);
 }
 
 TEST(Solve, CancelKeepsTheBestPlanSoFar) {
