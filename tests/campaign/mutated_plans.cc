@@ -6,6 +6,7 @@
 //   mutated_plans --seed S --count N
 //
 // Case i of --seed S is case 0 of --seed S+i: a finding prints its command.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "planner/base/check.h"
+#include "planner/certificate/check_certificate.h"
 #include "planner/solve/solve.h"
 #include "planner/verify/verify.h"
 #include "tests/campaign/arguments.h"
@@ -190,11 +192,14 @@ Plan DrawPlan(const Problem& problem, TestRandom& random, bool may_be_simple) {
   options.bound_work_limit = 0;
   options.allow_retries = false;
   options.permissions = {.lossy = true, .inexact = true};
-  options.allow_recompute = random.OneIn(2);  // else codecs and copies
-  options.allow_offload = random.OneIn(2);
+  // Codecs are used where little else is permitted.
+  options.allow_recompute = random.OneIn(3);
+  options.allow_offload = random.OneIn(3);
   const auto keep = KeepEverything(problem);
   LOADLINE_CHECK(keep.ok());
-  options.budget_bytes = random.In(keep->budget_bytes / 2, keep->budget_bytes);
+  options.budget_bytes =
+      random.In(std::min(CertifiedPeakBytes(problem), keep->budget_bytes),
+                keep->budget_bytes);
   auto found = Solve(problem, options);
   return found.ok() ? *std::move(found) : *keep;
 }
@@ -204,7 +209,7 @@ void RaiseErrors(Problem& problem, Plan& plan, TestRandom& random) {
   for (Value& value : problem.values) {
     for (Codec& codec : value.stash) {
       codec.lossless = false;
-      codec.error = static_cast<double>(random.In(0, 8)) / 10;
+      codec.error = static_cast<double>(random.In(0, 12)) / 10;
     }
   }
   plan.problem_sha256 = ProblemSha256(problem);
