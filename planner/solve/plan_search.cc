@@ -46,6 +46,9 @@ class Solver {
       Improved(*kept_);
       return Finish(*kept_);
     }
+    if (!HasNodes()) {
+      return InfeasibleError(problem_, Facts(kept_->arena_bytes));
+    }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
     // No search finds what a bound rules out.
     if (BoundPeak(model_).bytes > options_.budget_bytes) {
@@ -103,6 +106,7 @@ class Solver {
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
     SetDeadline();
+    if (!HasNodes()) return Finish(*kept_);
     if (options_.time_limit) return SmallestUntilDeadline();
     BudgetBisection bisection = MakeBisection(outside_);
     searched_ = bisection.searched();
@@ -112,6 +116,10 @@ class Solver {
   }
 
  private:
+  // Memory is counted at the places of items, copies lie between them: a search
+  // has nothing to work on without nodes.
+  bool HasNodes() const { return model_.node_count > 0; }
+
   std::optional<LaidOutSchedule> Start() const {
     return SmallestStart(model_, orders_, BoundPeak(model_).bytes,
                          options_.seed, outside_);

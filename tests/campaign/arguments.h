@@ -2,6 +2,8 @@
 #ifndef LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
 #define LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -19,8 +21,23 @@ struct Arguments {
 
 inline volatile std::sig_atomic_t stop_asked = 0;
 
+// What runs now. A crash prints it as a finding.
+inline volatile int64_t current_seed = -1;
+
+inline void PrintSeedOfCrash(int number) {
+  std::signal(number, SIG_DFL);
+  char text[80];
+  const int length = std::snprintf(
+      text, sizeof(text), "FOUND --seed %lld --count 1: signal %d\n",
+      static_cast<long long>(current_seed), number);
+  if (write(STDOUT_FILENO, text, static_cast<size_t>(length)) > 0) {
+    std::raise(number);
+  }
+}
+
 // Reads --seed S --count N. None, with a message, for anything else. From then
 // on SIGINT and SIGTERM set stop_asked: a campaign ends with its counts so far.
+// A crash prints current_seed.
 inline std::optional<Arguments> ReadArguments(int argc, char** argv,
                                               int64_t default_count) {
   Arguments arguments{.count = default_count};
@@ -36,6 +53,9 @@ inline std::optional<Arguments> ReadArguments(int argc, char** argv,
   if (good && arguments.count > 0) {
     for (const int number : {SIGINT, SIGTERM}) {
       std::signal(number, [](int) { stop_asked = 1; });
+    }
+    for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) {
+      std::signal(number, PrintSeedOfCrash);
     }
     return arguments;
   }

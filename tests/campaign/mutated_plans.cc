@@ -1,10 +1,12 @@
 // Changes valid plans of small random problems at random, once or twice, and
 // compares what Verify says of them with a second judge (plan_judge.h): neither
-// may accept what the other refuses.
+// may accept what the other refuses, and what they accept must run on memory
+// that knows what it holds (walk_plan.h).
 //
 //   mutated_plans --seed S --count N
 //
 // Case i of --seed S is case 0 of --seed S+i: a finding prints its command.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -12,10 +14,13 @@
 #include <vector>
 
 #include "planner/base/check.h"
+#include "planner/certificate/check_certificate.h"
 #include "planner/solve/solve.h"
 #include "planner/verify/verify.h"
 #include "tests/campaign/arguments.h"
+#include "tests/campaign/odd_problem.h"
 #include "tests/campaign/plan_judge.h"
+#include "tests/campaign/walk_plan.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/planner/support/simple_plan.h"
 #include "tests/planner/verify/corrupt_plan.h"
@@ -24,6 +29,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr int kMutationsOfAPlan = 40;
+constexpr uint64_t kWalks = 2;
 
 // Changes that may or may not do harm, and those of corrupt_plan.h, which do
 // harm to a valid plan.
@@ -165,21 +171,48 @@ void Follow(const Problem& problem, Plan& plan) {
   plan.bounds = {};
 }
 
-Plan DrawPlan(const Problem& problem, TestRandom& random) {
-  Plan plan = SimplePlan(problem, random.Next());
-  if (random.OneIn(2)) return plan;
+Problem DrawProblem(TestRandom& random, bool is_odd) {
+  if (is_odd) {
+    return OddProblem(random.Next(), static_cast<int>(random.In(0, 10)));
+  }
+  Problem problem =
+      RandomProblem(random.Next(), static_cast<int>(random.In(3, 16)),
+                    random.OneIn(2), !random.OneIn(4));
+  if (random.OneIn(2)) AddRandomChoices(random.Next(), problem);
+  return problem;
+}
+
+Plan DrawPlan(const Problem& problem, TestRandom& random, bool may_be_simple) {
+  if (may_be_simple && random.OneIn(2)) {
+    return SimplePlan(problem, random.Next());
+  }
   SolveOptions options;
   options.work_limit = 500;
+  options.threads = 1;
   options.bound_work_limit = 0;
   options.allow_retries = false;
   options.permissions = {.lossy = true, .inexact = true};
-  options.allow_recompute = random.OneIn(2);  // else codecs and copies
-  options.allow_offload = random.OneIn(2);
+  // Codecs are used where little else is permitted.
+  options.allow_recompute = random.OneIn(3);
+  options.allow_offload = random.OneIn(3);
   const auto keep = KeepEverything(problem);
   LOADLINE_CHECK(keep.ok());
-  options.budget_bytes = random.In(keep->budget_bytes / 2, keep->budget_bytes);
+  options.budget_bytes =
+      random.In(std::min(CertifiedPeakBytes(problem), keep->budget_bytes),
+                keep->budget_bytes);
   auto found = Solve(problem, options);
   return found.ok() ? *std::move(found) : *keep;
+}
+
+// The errors of a plan's codecs may then add up to more than a plan may make.
+void RaiseErrors(Problem& problem, Plan& plan, TestRandom& random) {
+  for (Value& value : problem.values) {
+    for (Codec& codec : value.stash) {
+      codec.lossless = false;
+      codec.error = static_cast<double>(random.In(0, 12)) / 10;
+    }
+  }
+  plan.problem_sha256 = ProblemSha256(problem);
 }
 
 class Campaign {
@@ -187,21 +220,22 @@ class Campaign {
   // The number of plans that only one of the two accepts.
   int64_t Run(uint64_t seed) {
     TestRandom random(seed);
-    Problem problem =
-        RandomProblem(random.Next(), static_cast<int>(random.In(3, 16)),
-                      random.OneIn(2), !random.OneIn(4));
-    if (random.OneIn(2)) AddRandomChoices(random.Next(), problem);
-    Plan valid = DrawPlan(problem, random);
+    const bool is_odd = random.OneIn(4);
+    Problem problem = DrawProblem(random, is_odd);
+    Plan valid = DrawPlan(problem, random, !is_odd);
+    if (valid.steps.empty() || valid.buffers.empty()) return 0;
     valid.certificate.reset();
+    if (random.OneIn(4)) RaiseErrors(problem, valid, random);
     // Room to move.
     valid.arena_bytes += random.In(0, 3) * problem.alignment_bytes;
     valid.budget_bytes = valid.arena_bytes + random.In(0, 1);
     int64_t findings = Compare(seed, problem, valid, "unchanged");
+    const bool is_valid = BrokenRule(problem, valid) == 0;
     for (int i = 0; i < kMutationsOfAPlan; ++i) {
       Plan plan = valid;
       const bool pair = random.OneIn(2);
       for (int change = 0; change < 1 + pair; ++change) {
-        Mutator(problem, random).Change(plan, /*is_valid=*/change == 0);
+        Mutator(problem, random).Change(plan, is_valid && change == 0);
       }
       if (!random.OneIn(8)) Follow(problem, plan);
       findings += Compare(seed, problem, plan, pair ? "pair" : "one");
@@ -222,13 +256,29 @@ class Campaign {
     const int rule = BrokenRule(problem, plan);
     ++count_[kind + (rule == 0 ? ", valid" : ", broken")];
     if (rule != 0) ++count_["rule " + std::to_string(rule)];
-    if (verdict.ok() == (rule == 0)) return false;
+    if (verdict.ok() == (rule == 0)) {
+      return verdict.ok() && FailsWalks(seed, problem, plan);
+    }
     std::printf(
         "FOUND --seed %llu --count 1: %s; Verify says %s, the judge %d\n",
         static_cast<unsigned long long>(seed), kind.c_str(),
         verdict.ToString().c_str(), rule);
     std::fflush(stdout);
     return true;
+  }
+
+  // What both accept must run.
+  static bool FailsWalks(uint64_t seed, const Problem& problem,
+                         const Plan& plan) {
+    for (uint64_t walk = 0; walk < kWalks; ++walk) {
+      const std::string wrong = WalkPlan(problem, plan, seed + walk);
+      if (wrong.empty()) continue;
+      std::printf("FOUND --seed %llu --count 1: accepted, but %s\n",
+                  static_cast<unsigned long long>(seed), wrong.c_str());
+      std::fflush(stdout);
+      return true;
+    }
+    return false;
   }
 
   std::map<std::string, int64_t> count_;
@@ -241,6 +291,7 @@ int Main(int argc, char** argv) {
   int64_t findings = 0;
   int64_t done = 0;
   for (; done < arguments->count && campaign::stop_asked == 0; ++done) {
+    campaign::current_seed = arguments->seed + done;
     findings += campaign.Run(static_cast<uint64_t>(arguments->seed + done));
   }
   std::printf("%lld plans from seed %lld, %lld findings\n",

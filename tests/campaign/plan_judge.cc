@@ -1,5 +1,5 @@
 // Every pair of steps and every pair of buffers is looked at. Used by
-// mutated_plans.cc.
+// mutated_plans.cc and random_plans.cc.
 #include "tests/campaign/plan_judge.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/base/check.h"
@@ -40,6 +41,7 @@ class Judge {
     if (!Sharing()) return 9;
     if (!Decisions()) return 11;
     if (!Figures()) return 12;
+    if (!Errors()) return 13;
     return 0;
   }
 
@@ -474,6 +476,20 @@ class Judge {
     }
     return plan_.bounds.peak_bytes <= p.peak_bytes &&
            plan_.bounds.step_ns <= p.step_ns;
+  }
+
+  bool Errors() const {
+    std::map<std::pair<ValueId, std::string>, double> errors;
+    for (const Step& s : plan_.steps) {
+      if (s.kind != StepKind::kEncode) continue;
+      const ValueId value = At(Int(s.from)).value;
+      for (const Codec& codec : problem_.value(value).stash) {
+        if (codec.name == s.codec) errors[{value, s.codec}] = codec.error;
+      }
+    }
+    double sum = 0;
+    for (const auto& [use, error] : errors) sum += error;
+    return sum <= 1 + 1e-9;  // the format leaves room for rounding
   }
 
   const Problem& problem_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -55,7 +56,8 @@ absl::StatusOr<std::vector<CsvBuffer>> ReadBuffersCsv(absl::string_view text) {
     ++line;
     row = absl::StripAsciiWhitespace(row);
     if (row.empty()) continue;
-    const std::vector<std::string> cells = absl::StrSplit(row, ',');
+    std::vector<std::string> cells = absl::StrSplit(row, ',');
+    for (std::string& cell : cells) absl::StripAsciiWhitespace(&cell);
     if (width == 0) {
       LOADLINE_ASSIGN_OR_RETURN(columns, FindColumns(cells));
       width = cells.size();

@@ -116,6 +116,15 @@ TEST(OddProblems, NoNodes) {
   problem.addresses = false;
   ExpectAnswers(problem);
   EXPECT_EQ(KeepEverything(problem)->arena_bytes, 150);
+  problem.machine = Waiting(1, 1, true).machine;
+  problem.name = "copies, but no nodes";
+  for (const bool addresses : {false, true}) {
+    problem.addresses = addresses;
+    ExpectAnswers(problem);
+    problem.values[2].persistent = true;
+    problem.values[2].stash = {{.name = "zip", .bytes = 1}};
+    ExpectAnswers(problem);
+  }
 }
 
 TEST(OddProblems, ZeroBytesAndZeroTimes) {

@@ -22,6 +22,18 @@ TEST(ReadBuffersCsv, TakesColumnsInAnyOrder) {
             "id,lower,upper,size,offset\na,1,3,16,0\nb,0,2,8,256\n");
 }
 
+// Else an id would differ, or be another's, in the file that is written.
+TEST(ReadBuffersCsv, LeavesOutSpaceAroundCells) {
+  auto buffers = ReadBuffersCsv("size, lower,upper,id ,x\n1, 2 ,3,\fa,\n");
+  ASSERT_TRUE(buffers.ok()) << buffers.status();
+  EXPECT_EQ((*buffers)[0].id, "a");
+  EXPECT_EQ((*buffers)[0].lower, 2);
+  EXPECT_EQ(ReadBuffersCsv("size,lower,upper,id,x\n1,2,3,\fa,\n1,2,3,a,\n")
+                .status()
+                .message(),
+            "line 3: id 'a' again");
+}
+
 TEST(ReadBuffersCsv, NamesTheLineOfWhatIsWrong) {
   const std::pair<const char*, const char*> kCases[] = {
       {"", "line 1: the file is empty"},
