@@ -280,7 +280,7 @@ class EvictionPass {
   bool MovesHome(int value, int next) const {
     const ValueState& state = values_[value];
     return homes_.MayMove(value) &&
-           host_bytes_ + homes_.HostBytes(value) <= model_.host_limit_bytes &&
+           host_bytes_ + model_.bytes[value] <= model_.host_limit_bytes &&
            (next >= uses_.end() || (state.initial && !homes_.WasRead(value)));
   }
 
@@ -394,12 +394,16 @@ class EvictionPass {
     return true;
   }
 
-  // The chain's first version is then on the host all the time.
+  // The chain's first version is then on the host all the time, and its last
+  // one goes to the same place.
   void MoveHome(int value) {
     homes_.Move(value);
-    host_bytes_ += homes_.HostBytes(value);
+    host_bytes_ += model_.bytes[value];
     ValueState& first = values_[homes_.First(value)];
     first.on_host = true;
+    if (homes_.IsUpdated(value) && values_[homes_.Last(value)].out_item >= 0) {
+      host_bytes_ -= model_.bytes[value];
+    }
     if (first.out_item < 0) return;
     cancelled_[first.out_item] = 1;
     host_bytes_ -= model_.bytes[value];

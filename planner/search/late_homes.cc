@@ -19,13 +19,6 @@ bool LateHomes::MayMove(int value) const {
          (model_.FirstVersion(value) || model_.LastVersion(value));
 }
 
-int64_t LateHomes::HostBytes(int value) const {
-  const std::vector<int>& versions =
-      model_.chains[model_.chain_of[value]].versions;
-  return model_.bytes[versions.front()] +
-         (versions.size() > 1 ? model_.bytes[versions.back()] : 0);
-}
-
 void LateHomes::NoteRead(int value, int item) {
   int& first = first_read_[model_.chain_of[value]];
   if (first < 0) first = item;

@@ -33,9 +33,9 @@ class LateHomes {
   int First(int value) const {
     return model_.chains[model_.chain_of[value]].versions.front();
   }
-  // What the chain takes on the host once it lives there, as the search counts
-  // it: the first version, and the copy out of the last.
-  int64_t HostBytes(int value) const;
+  int Last(int value) const {
+    return model_.chains[model_.chain_of[value]].versions.back();
+  }
 
   // The item reads the instance of a first version that no copy has made.
   void NoteRead(int value, int item);

@@ -109,7 +109,8 @@ void LifetimeRules::ApplyOne(int value, const std::vector<Access>& accesses,
     if (access.flags & kToHost) {
       broken += out_seen || (home && facts.first);
       out_seen = on_host = true;
-      sums_.host_bytes += sign * model_.bytes[value];
+      // The last version goes to the place of the first.
+      if (!home || !facts.last) sums_.host_bytes += sign * model_.bytes[value];
     }
   }
   const bool ends = !home && (facts.last || facts.output);

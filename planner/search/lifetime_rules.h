@@ -26,8 +26,10 @@ class LifetimeRules {
  public:
   // The sums that an undo restores at once.
   struct Sums {
-    int64_t broken = 0;      // violations; 0: the schedule is valid
-    int64_t host_bytes = 0;  // of all values that are copied out or live there
+    int64_t broken = 0;  // violations; 0: the schedule is valid
+    // Of all values that are copied out or live there. The first and the last
+    // version of one that lives there have one place.
+    int64_t host_bytes = 0;
   };
 
   explicit LifetimeRules(const SearchModel& model);

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """The table of docs/pytorch.md: do language models train on cards of several sizes?
 
-    pytorch_estimates.py [--models 1B,3B,8B,14B] [--ways lora,full,backward]
+    pytorch_estimates.py [--models 1B,3B,8B,14B]
+        [--ways lora,full,backward,lora-parameters,parameters]
         [--sequences 2048,8192,32768]
 
 Runs `loadline.torch.estimate` on models of Llama 3's shapes, and one of Qwen 2.5's (14B),
 without weights, in bf16 with AdamW, one sequence a step: LoRA of rank 16 on the attention's
-layers, every parameter, or every parameter with updates in the backward. One line for each: the
-least memory, and what a step takes longer within each card's memory than with everything
-kept; "-": no plan. Times are those of the profile of --machine, for all card sizes.
+layers, every parameter, or every parameter with updates in the backward; the last two also with
+parameters that may rest on the host. One line for each: the least memory, and what a step
+takes longer within each card's memory than with everything kept; "-": no plan. Times are those
+of the profile of --machine, for all card sizes.
 Prints the seconds and the resident memory that each took.
 """
 import argparse
@@ -27,7 +29,8 @@ SHAPES = {
     "8B": Shape(32, 4096, 14336, 32, 128256, 8),
     "14B": Shape(48, 5120, 13824, 40, 152064, 8, attention_bias=True),
 }
-WAYS = {"lora": "LoRA", "full": "full", "backward": "full, in the backward"}
+WAYS = {"lora": "LoRA", "full": "full", "backward": "full, in the backward",
+        "lora-parameters": "LoRA, parameters leave", "parameters": "full, parameters leave"}
 CARDS_GIB = (8, 12, 16, 24, 48, 80)
 
 
@@ -41,7 +44,8 @@ def row(name, way, sequence, machine):
     found = loadline.torch.estimate(
         model.to(torch.bfloat16), torch.optim.AdamW,
         sample={"input_ids": tokens, "labels": tokens}, machine=machine,
-        lora=16 if way == "lora" else None, update_in_backward=way == "backward",
+        lora=16 if way.startswith("lora") else None, update_in_backward=way == "backward",
+        offload_parameters=way.endswith("parameters"),
         budgets=["smallest", *(f"{gib}GiB" for gib in CARDS_GIB)])
     smallest, *cards = found.rows
     cells = [f"{100 * one.slower:.1f} %" if one.plan else "-" for one in cards]
@@ -57,7 +61,7 @@ def row(name, way, sequence, machine):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", default=",".join(SHAPES))
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--ways", default="lora,full,backward")
     parser.add_argument("--sequences", default="2048,8192,32768")
     parser.add_argument("--machine", default="rtx-4090")
     given = parser.parse_args()

@@ -65,7 +65,11 @@ void Compare(const Problem& problem, uint64_t seed, Counts& counts) {
   }
   int64_t host_bytes = 0;
   for (const Item& item : schedule.items) {
-    if (item.kind == ItemKind::kOut) host_bytes += model.bytes[item.id];
+    if (item.kind != ItemKind::kOut) continue;
+    const int chain = model.chain_of[item.id];
+    const bool home = chain >= 0 && schedule.host_home[chain] != 0 &&
+                      item.id == model.chains[chain].versions.back();
+    if (!home) host_bytes += model.bytes[item.id];
   }
   for (size_t c = 0; c < model.chains.size(); ++c) {
     if (schedule.host_home[c] != 0) {

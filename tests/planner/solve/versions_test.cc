@@ -130,5 +130,42 @@ TEST(SolveVersions, KeepsTheFirstVersionWhileTheSecondLiesElsewhere) {
   EXPECT_TRUE(ReadsOldVersion(problem, *plan));
 }
 
+// Old and new contents of a value have one place on the host, and the host has
+// no more than the two that do not fit the device beside A.
+TEST(SolveVersions, StateFillsTheHost) {
+  Problem problem;
+  problem.name = "full host";
+  problem.alignment_bytes = 1;
+  const auto value = [&](int64_t bytes, bool state) {
+    const auto id = static_cast<int32_t>(problem.values.size());
+    problem.values.push_back(
+        {.file_id = id, .bytes = bytes, .persistent = state, .offload = state});
+    return ValueId{id};
+  };
+  const ValueId s = value(100, true), t = value(100, true), x = value(1, false),
+                a = value(100, false), g = value(1, false),
+                s1 = value(100, true), t1 = value(100, true);
+  problem.nodes = {{0, "A", 1000, {x}, {a}, 0, true, {}, {}},
+                   {1, "G", 1000, {a}, {g}, 0, true, {}, {}},
+                   {2, "S", 10, {g, s}, {s1}, 0, false, {{s, s1}}, {}},
+                   {3, "T", 10, {g, t}, {t1}, 0, false, {{t, t1}}, {}}};
+  Machine machine;
+  machine.name = "test";
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 1e9;
+  problem.machine = machine;
+  for (const int64_t host_bytes : {200, 199}) {
+    problem.machine->host_bytes = host_bytes;
+    ASSERT_EQ(ValidateProblem(problem), absl::OkStatus());
+    SolveOptions options;
+    options.budget_bytes = 150;
+    options.work_limit = 20'000;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    ASSERT_EQ(plan.ok(), host_bytes == 200) << plan.status();
+    if (!plan.ok()) continue;
+    EXPECT_EQ(plan->host_bytes, 200);
+    EXPECT_EQ(Verify(problem, *plan), absl::OkStatus());
+  }
+}
+
 }  // namespace
 }  // namespace loadline::planner

@@ -47,7 +47,7 @@ def graph_inputs(joint: Joint) -> list[torch.fx.Node]:
             if node.op == "placeholder" and "tangents" not in str(node.target)]
 
 
-def _returned_for_inputs(joint: Joint) -> list[torch.fx.Node | None]:
+def returned_for_inputs(joint: Joint) -> list[torch.fx.Node | None]:
     """What the backward returns, one for each input."""
     output, = joint.graph.find_nodes(op="output")
     leaves = torch_internals.pytree.tree_leaves(
@@ -66,7 +66,7 @@ def _as_the_parameter(leaf: torch.fx.Node, parameter: torch.fx.Node) -> bool:
 def find_gradients(joint: Joint, owners: Sequence[Owner | None],
                    least_bytes: int = LEAST_BYTES) -> list[Gradient]:
     """owners: by input of the graph."""
-    inputs, returned = graph_inputs(joint), _returned_for_inputs(joint)
+    inputs, returned = graph_inputs(joint), returned_for_inputs(joint)
     if len(inputs) != len(owners) or len(returned) < len(inputs):
         raise Unsupported(
             "offload_gradients: PyTorch traced other inputs than the model's parameters and "

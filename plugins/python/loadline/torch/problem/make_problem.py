@@ -12,6 +12,7 @@ computed outside of the graph runs at the boundary, in its workspace. Updates of
 state, by bucket, may follow the last gradient, or one step of the whole optimizer: the
 planner only knows how many bytes they hold, touch and need as workspace. A gradient that may
 leave the device (gradients.py) is read by its bucket's update alone, which ends its life.
+Parameters that may leave (parameters.py) may rest on the host between steps.
 Tested by tests/plugins/python/torch_step_test.py and torch_host_gradients_test.py.
 """
 from __future__ import annotations
@@ -55,6 +56,7 @@ class TracedProblem:
     end: int  # the node after the last gradient; without updates, the number of nodes
     state: dict[int, int]  # value id to bucket, for optimizer state
     gradients: list[Gradient] = dataclasses.field(default_factory=list)  # that may leave
+    parameters: frozenset[int] = frozenset()  # value ids of those that may leave
 
     @property
     def boundary(self) -> int:
@@ -143,8 +145,10 @@ class _Writer:
                  state: Sequence[StateBucket], copies: torch.device | None,
                  states: bool, measured_ns: Mapping[torch.fx.Node, int],
                  loss_bytes: int, step_bytes: int, gradients: Sequence[Gradient],
-                 early: frozenset[int]):
+                 early: frozenset[int], parameters: frozenset[torch.fx.Node]):
         self.joint = joint
+        self.parameters = parameters
+        self.leaving_parameters: set[int] = set()  # value ids, of all versions
         self.loss_bytes = loss_bytes
         self.step_bytes = step_bytes
         self.machine = machine
@@ -330,6 +334,16 @@ class _Writer:
         id_ = self.id_of[value]
         return self.handed_over.get(id_, id_)
 
+    def parameter(self, root: torch.fx.Node, name: str, node: torch.fx.Node | None,
+                  **fields: Any) -> int:
+        """A version of an input. The caller owns the inputs, so most stay on the device."""
+        leaves = root in self.parameters
+        id_ = self.value(name, self.joint.bytes[root], node, **fields,
+                         **({} if leaves else {"offload": False}))
+        if leaves:
+            self.leaving_parameters.add(id_)
+        return id_
+
     def new_parameters(self, bucket: int) -> list[list[int]]:
         """An update in the backward follows whatever reads the bucket's parameters."""
         inputs = graph_inputs(self.joint)
@@ -337,8 +351,8 @@ class _Writer:
         for gradient in self.gradients:
             if gradient.bucket == bucket:
                 root = self.joint.root[inputs[gradient.place]]
-                pairs.append([self.id_of[root], self.value(
-                    f"{root.name}.new", self.joint.bytes[root], None, offload=False)])
+                pairs.append([self.id_of[root], self.parameter(
+                    root, f"{root.name}.new", None)])
         return pairs
 
     def updates(self) -> None:
@@ -385,11 +399,9 @@ class _Writer:
         for number, about in enumerate(self.state):
             self.state_of[number] = number
             self.value(f"state.{number}", about.bytes, None, persistent=True)
-        # The caller owns the inputs, so they stay on the device.
         for node in dict.fromkeys(self.joint.root[n] for n in (
                 *self.joint.primals, *self.joint.constants)):
-            self.value(node.name, self.joint.bytes[node], node,
-                       persistent=True, offload=False)
+            self.parameter(node, node.name, node, persistent=True)
         forward, backward = step_order(self.joint)
         for operation in forward:
             self.operation(operation)
@@ -414,13 +426,10 @@ class _Writer:
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
             machine = self.machine.document()
             machine.pop("rates", None)  # already in the operators' times
-            if self.gradients and machine["host_bytes"]:
-                # The search counts state that rests on the host twice, before and after its
-                # update; make_plan.py checks what a plan really takes.
-                machine["host_bytes"] += sum(about.bytes for about in self.state)
             document["machine"] = machine
         return TracedProblem(self.joint, document, self.operations, self.values, end,
-                             self.state_of, self.gradients)
+                             self.state_of, self.gradients,
+                             frozenset(self.leaving_parameters))
 
 
 def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
@@ -428,13 +437,14 @@ def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = 
                  measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({}),
                  loss_bytes: int = 0, step_bytes: int = 0,
                  gradients: Sequence[Gradient] = (),
-                 early: frozenset[int] = frozenset()) -> TracedProblem:
+                 early: frozenset[int] = frozenset(),
+                 parameters: frozenset[torch.fx.Node] = frozenset()) -> TracedProblem:
     """copies: the device whose values may be copied, or None; state may always be.
     states: random operations may run again, from a saved state (random_state.py).
     measured_ns: by operator; the roofline prices the others. loss_bytes: that a loss
     outside of the graph takes, gradients of the outputs included. step_bytes: that the
     optimizer's step allocates for itself, if no state is planned. gradients: that may leave,
     of parameters in the buckets of `state`. early: buckets whose update may run before the
-    last gradient."""
+    last gradient. parameters: that may rest on the host (parameters.py)."""
     return _Writer(joint, machine, state, copies, states, measured_ns, loss_bytes,
-                   step_bytes, gradients, early).write()
+                   step_bytes, gradients, early, parameters).write()

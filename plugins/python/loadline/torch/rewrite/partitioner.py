@@ -21,6 +21,7 @@ from loadline.torch.problem.gradients import gradients_of
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
 from loadline.torch.problem.make_problem import TracedProblem, make_problem
 from loadline.torch.problem.measure import measured_ns
+from loadline.torch.problem.parameters import leaving_parameters
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.rewrite.program import Program, peaks, program_of
@@ -130,12 +131,14 @@ class Partitioner(
         machine = with_copy_calls(self.options.machine, copies)
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
+        gradients, early = gradients_of(
+            joint, self.owners, [about.parameters for about in self.options.state])
         # Inductor replaces random operators, so they run again only in eager kernels.
         return make_problem(joint, machine, self.options.state, copies,
                             self.options.inner == "aot_eager", times,
                             self.options.loss_bytes, self.options.step_bytes,
-                            *gradients_of(joint, self.owners, [
-                                about.parameters for about in self.options.state]))
+                            gradients, early, leaving_parameters(
+                                joint, self.parameters, gradients, early))
 
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         traced = self.pose(joint, times)

@@ -30,6 +30,8 @@ class PlannerPass:
     number: int = 0  # of the graph, if the model has several
     # By input of the graph: the parameter that it is, if gradients may leave.
     owners: tuple[Owner | None, ...] = ()
+    # Inputs of the graph that are parameters, if these may leave.
+    parameters: frozenset[int] = frozenset()
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.

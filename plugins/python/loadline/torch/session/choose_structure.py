@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -185,9 +185,12 @@ class StructureSearch:
 
     def __init__(self, model: torch.nn.Module, sample: Any, options: Options,
                  trained_bytes: int,
-                 owners: Mapping[torch.Tensor, Owner] = MappingProxyType({})):
+                 owners: Mapping[torch.Tensor, Owner] = MappingProxyType({}),
+                 parameters: Collection[torch.Tensor] = ()):
+        """parameters: that may leave."""
         self.model, self.sample, self.trained_bytes = model, sample, trained_bytes
-        self.owners = owners
+        self.owners, self.parameters = owners, parameters
+        self.parameters_stay = False
         self.options = dataclasses.replace(options, split=1, part_sums=False)
         self.asked_split = options.split
         self._tracers: dict[Structure, Tracer] = {}
@@ -198,19 +201,30 @@ class StructureSearch:
         found.options = dataclasses.replace(self.options, **changes)
         return found
 
+    def staying(self) -> StructureSearch:
+        """The same traces, planned with all parameters on the device."""
+        found = copy.copy(self)
+        found.parameters_stay = True
+        return found
+
     def tracer(self, structure: Structure) -> Tracer:
         if structure not in self._tracers:
             part = self.sample if structure.parts == 1 else rows_of(
                 self.sample, 0, structure.rows)
             self._tracers[structure] = trace_step(
-                self.model, part, structure.options(self.options), self.owners)
+                self.model, part, structure.options(self.options), self.owners,
+                self.parameters)
         return self._tracers[structure]
 
     def problem(self, structure: Structure) -> dict[str, Any]:
         """Of one part."""
         traced = self.tracer(structure).traced
         assert traced is not None
-        return traced.document
+        if not self.parameters_stay:
+            return traced.document
+        return {**traced.document, "values": [
+            {**value, "offload": False} if value["id"] in traced.parameters else value
+            for value in traced.document["values"]]}
 
     def structure(self, parts: int, split: int | str) -> Structure:
         return structure_of(parts, split, self.sample, self.trained_bytes)

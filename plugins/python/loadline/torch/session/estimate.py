@@ -154,6 +154,20 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
     return machine.device_bytes
 
 
+def _better_row(search: StructureSearch, asked: int | float | str,
+                micro_batches: int | str) -> Row:
+    """Of the plans in which parameters may leave, and those in which they stay. The search
+    finds the latter more easily, because it has less to choose."""
+    first = _row(search, asked, micro_batches)
+    if not search.parameters:
+        return first
+    stay = _row(search.staying(), asked, micro_batches)
+    if first.plan is None or stay.plan is None:
+        return stay if first.plan is None else first
+    return min(first, stay, key=lambda row: (
+        row.budget_bytes if asked == SMALLEST else 0, row.step_ns))
+
+
 def _row(search: StructureSearch, asked: int | float | str,
          micro_batches: int | str) -> Row:
     budget = _budget(asked, search.options.machine)
@@ -185,7 +199,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              lora: int | dict[str, Any] | Lora | None = None,
              micro_batches: int | str | None = None,
              allow_micro_batch_statistics: bool = False, offload_gradients: bool = False,
-             update_in_backward: bool = False,
+             update_in_backward: bool = False, offload_parameters: bool = False,
              **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
@@ -200,6 +214,9 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     micro_batches, allow_micro_batch_statistics: as `prepare` takes them, and "auto" is for
     each budget. Whether examples depend on each other is not checked without data.
     offload_gradients, update_in_backward: as `prepare` takes them.
+    offload_parameters: also, parameters may rest on the host and be on the device only around
+    their uses: frozen ones, and with update_in_backward, which it implies, those that the
+    backward updates. In the estimate only: `prepare` makes no such plan yet.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
@@ -229,6 +246,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(here, inner, predicted, read)
     owners: dict[torch.Tensor, Any] = {}
+    update_in_backward |= offload_parameters and bool(buckets)
     if offload_gradients or update_in_backward:
         check_gradients(buckets, micro_batches)
         with_data: dict[torch.Tensor, torch.Tensor] = dict(
@@ -248,10 +266,11 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         state=buckets_of_problem(buckets, update_in_backward))
     trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()
                         if p.requires_grad)
-    search = StructureSearch(step, batch, read, trained_bytes, owners)
+    search = StructureSearch(step, batch, read, trained_bytes, owners,
+                             [*here.parameters()] if offload_parameters else ())
     problem = search.problem(Structure())
     traced = time.perf_counter()
-    rows = [_row(search, budget, micro_batches or 1) for budget in budgets
+    rows = [_better_row(search, budget, micro_batches or 1) for budget in budgets
             if budget != CARD or read.machine.device_bytes]
     return Estimate(
         read.machine, rows, problem,

@@ -28,7 +28,7 @@ _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 _DEFAULTS: dict[str, Any] = {
     "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
     "targets": None, "micro_batches": None, "split": 1, "offload_gradients": False,
-    "update_in_backward": False,
+    "update_in_backward": False, "offload_parameters": False,
     "host_memory": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
 
 
@@ -64,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="gradients may be on the host until their update")
     parser.add_argument("--update-in-backward", action="store_true", default=None,
                         help="the same, and updates may run in the backward")
+    parser.add_argument("--offload-parameters", action="store_true", default=None,
+                        help="the same, and parameters may rest on the host")
     parser.add_argument("--host-memory", metavar="BYTES",
                         help="that copies may take, such as 64GiB (default: the profile's)")
     parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
@@ -178,10 +180,12 @@ def run(arguments: list[str]) -> Estimate:
         "rank": settings["lora"], "targets": settings["targets"] or ATTENTION}
     result = estimate(
         model, torch.optim.AdamW, sample={"input_ids": tokens, "labels": tokens},
-        machine=_machine(settings["machine"], settings["host_memory"]), budgets=settings["budgets"], lora=lora,
+        machine=_machine(settings["machine"], settings["host_memory"]),
+        budgets=settings["budgets"], lora=lora,
         micro_batches=settings["micro_batches"], split=settings["split"],
         offload_gradients=settings["offload_gradients"],
         update_in_backward=settings["update_in_backward"],
+        offload_parameters=settings["offload_parameters"],
         time_limit_s=settings["time_limit"])
     print(result)
     if given.html:

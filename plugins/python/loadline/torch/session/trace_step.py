@@ -4,7 +4,7 @@ Tested by tests/plugins/python/torch_estimate_test.py.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from loadline.errors import LoadlineError, Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.gradients import Owner, owners_in
 from loadline.torch.problem.make_problem import TracedProblem
+from loadline.torch.problem.parameters import places_in
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
@@ -42,13 +43,15 @@ class _NoRecorder:
 
 
 def trace_step(model: torch.nn.Module, sample: Any, options: Options,
-               owners: Mapping[torch.Tensor, Owner] = MappingProxyType({})) -> Tracer:
+               owners: Mapping[torch.Tensor, Owner] = MappingProxyType({}),
+               parameters: Collection[torch.Tensor] = ()) -> Tracer:
     """Traces the model's step on the sample, with the structure of the options. owners: the
-    parameters whose gradients may leave."""
+    parameters whose gradients may leave. parameters: that may leave themselves."""
     tracer = Tracer(options, _NoRecorder())
 
     def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         tracer.owners = owners_in(owners, inputs)
+        tracer.parameters = places_in(parameters, inputs)
         if not rewrite(gm, options) and wants_heads(options):
             raise Unsupported(NO_HEAD)
         if options.inner == "aot_eager":

@@ -40,20 +40,6 @@ def _share(options: Options, number: int) -> Fraction:
         options.shares) else Fraction(1)
 
 
-def host_bytes_of(problem: dict[str, Any], plan: dict[str, Any]) -> int:
-    """That a plan's copies take, when a step runs: one place for each host buffer, and one
-    for each bucket of state."""
-    updated = {new: old for node in problem["nodes"] for old, new in node.get("inplace", ())
-               if problem["values"][old].get("persistent")}
-    buffers = [buffer for buffer in plan["buffers"] if buffer["space"] == "host"]
-    state = {updated.get(buffer["value"], buffer["value"]) for buffer in buffers
-             if buffer["value"] in updated
-             or problem["values"][buffer["value"]].get("persistent")}
-    return sum(problem["values"][value]["bytes"] for value in state) + sum(
-        buffer["bytes"] for buffer in buffers
-        if updated.get(buffer["value"], buffer["value"]) not in state)
-
-
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
               number: int, effort: str) -> planning.Plan:
     """Raises Infeasible with budgets of the whole model, not of the graph alone.
@@ -67,22 +53,13 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         # If it is too small, the error names a sufficient budget.
         budget = max(int((asked - reserved) * share) if options.shares
                      else asked - reserved, 1)
-    def solve() -> planning.Plan:
+    try:
         with logged_search(budget, options.time_limit_s) as progress:
             return planning.plan(
                 problem, budget, recompute=options.recompute, offload=options.offload,
                 effort=effort, work_limit=options.work_limit, seed=options.seed,
                 threads=options.threads,
                 time_limit_s=options.time_limit_s, progress=progress)
-
-    host_bytes = options.machine.host_bytes
-    try:
-        plan = solve()
-        if problem.get("machine", {}).get("host_bytes", 0) > host_bytes and (
-                host_bytes_of(problem, plan.document) > host_bytes):
-            problem["machine"]["host_bytes"] = host_bytes
-            plan = solve()
-        return plan
     except Infeasible as error:
         if reserved == 0 and share == 1:
             raise

@@ -29,6 +29,7 @@ _ARGUMENTS = {
                     "loadline.torch.prepare and estimate"),
     **dict.fromkeys(("offload_gradients", "update_in_backward"),
                     "loadline.torch.prepare and estimate"),
+    "offload_parameters": "loadline.torch.estimate",
     "step_fn": "loadline.torch.prepare",
     "accumulate": "loadline.torch.prepare and compile_in_place",
     **dict.fromkeys(("optimizers", "host_state"), "loadline.torch.compile_in_place")}
