@@ -172,6 +172,10 @@ absl::Status CopyLane::DoFill(const LaneCommand& command) {
 
 absl::Status CopyLane::Move(const CopyArgs& copy, int64_t begin, int64_t end) {
   std::byte* device = context_->arena->base() + copy.device_offset + begin;
+  if (copy.upload != nullptr) {
+    std::memcpy(device, *copy.upload + begin, static_cast<size_t>(end - begin));
+    return absl::OkStatus();
+  }
   HostStore& store = *context_->store;
   return lane_ == Lane::kD2h
              ? store.Write(copy.host_offset + begin, device, end - begin)

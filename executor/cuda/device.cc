@@ -68,8 +68,8 @@ absl::Status CudaDevice::CreateArena(const ArenaSpec& spec) {
   if (has_arena_) {
     return absl::FailedPreconditionError("the device already has its arena");
   }
-  if (spec.arena_bytes < 0 || spec.host_bytes < 0 || spec.event_count < 0 ||
-      spec.max_operands < 0) {
+  if (spec.arena_bytes < 0 || spec.host_bytes < 0 || spec.upload_bytes < 0 ||
+      spec.event_count < 0 || spec.max_operands < 0) {
     return absl::InvalidArgumentError("a negative number in an arena's spec");
   }
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
@@ -83,6 +83,9 @@ absl::Status CudaDevice::CreateArena(const ArenaSpec& spec) {
   LOADLINE_ASSIGN_OR_RETURN(
       std::unique_ptr<PinnedRegion> host,
       PinnedRegion::Create(driver_, spec.host_bytes, node));
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::unique_ptr<PinnedRegion> uploads,
+      PinnedRegion::Create(driver_, spec.upload_bytes, node));
   LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<PinnedRegion> pinned_control,
                             PinnedRegion::Create(driver_, kControlBytes, node));
   cuda::Lanes lanes(driver_);
@@ -91,6 +94,7 @@ absl::Status CudaDevice::CreateArena(const ArenaSpec& spec) {
   memory_ = std::move(memory);
   control_ = std::move(control);
   host_ = std::move(host);
+  uploads_ = std::move(uploads);
   pinned_control_ = std::move(pinned_control);
   lanes_ = std::move(lanes);
   operands_ = Operands(spec.max_operands);

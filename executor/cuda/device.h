@@ -96,6 +96,7 @@ class CudaDevice : public Device {
     // By launch: describes a data error.
     std::vector<cuda::CudaKernel*> kernels;
     const StepScalars* scalars = nullptr;
+    std::vector<CopyArgs> uploads;
     // Functions that the streams call, at stable addresses.
     std::vector<std::unique_ptr<std::function<void()>>> host_work;
   };
@@ -113,6 +114,8 @@ class CudaDevice : public Device {
   absl::Status EndGroupOn(Lane lane);
   cuda::LaunchContext ContextOf(size_t launch) const;
   absl::Status CallHost(Lane lane, std::function<void()> work);
+  // Copies what is uploaded to pinned memory, from which the step reads it.
+  void Stage(absl::Span<const CopyArgs> uploads);
   absl::Status Close();
   absl::Status CheckDataError();
 
@@ -125,6 +128,7 @@ class CudaDevice : public Device {
   cuda::OwnedMemory memory_;   // the arena
   cuda::OwnedMemory control_;  // a Control
   std::unique_ptr<cuda::PinnedRegion> host_;
+  std::unique_ptr<cuda::PinnedRegion> uploads_;
   std::unique_ptr<cuda::PinnedRegion> pinned_control_;
   cuda::Lanes lanes_;
   cuda::StepTimer timer_;

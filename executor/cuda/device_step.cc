@@ -6,14 +6,17 @@
 //
 // Tested without a GPU in tests/executor/cuda/cuda_device_test.cc, on a fake
 // driver whose streams run their work late and in any order that events allow.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
 #include "executor/device/stress_commands.h"
+#include "planner/base/align.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/workers.h"
 
 namespace loadline::executor {
 namespace {
@@ -21,6 +24,11 @@ namespace {
 using cuda::CopyKind;
 using cuda::OwnedGraph;
 using cuda::OwnedGraphExec;
+
+// Of uploads on their way to pinned memory: a thread starts in microseconds,
+// and few threads copy as fast as a link does.
+constexpr int64_t kStageBlockBytes = int64_t{4} << 20;
+constexpr int kStageThreads = 4;
 
 // A launch's number must fit the word of data errors.
 constexpr size_t kMostLaunches = size_t{1} << (63 - cuda::kPositionBits);
@@ -33,6 +41,7 @@ absl::Status CudaDevice::BeginStep() {
   recorded_.graph = {};
   recorded_.kernels.clear();
   recorded_.scalars = nullptr;
+  recorded_.uploads.clear();
   recorded_.host_work.clear();
   damage_ = absl::OkStatus();
   step_ = &recorded_;
@@ -122,7 +131,12 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
   LOADLINE_RETURN_IF_ERROR(CheckCopy(args, spec_));
   if (args.bytes == 0) return absl::OkStatus();
   std::byte* const device = memory_.get() + args.device_offset;
-  std::byte* const host = host_->base() + args.host_offset;
+  std::byte* const host =
+      (args.upload != nullptr ? uploads_ : host_)->base() + args.host_offset;
+  if (args.upload != nullptr) {
+    recorded_.uploads.push_back(args);
+    Stage({&args, 1});
+  }
   const bool out = args.lane == Lane::kD2h;
   const cuda::Stream stream = lanes_.stream(args.lane);
   const cuda::Range range(driver_, args.name);
@@ -131,6 +145,27 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
       driver_.Copy(out ? host : device, out ? device : host, args.bytes,
                    out ? CopyKind::kToHost : CopyKind::kToDevice, stream));
   return timer_.End(args.trace_slot, stream);
+}
+
+// One thread copies at a fraction of the link's rate.
+void CudaDevice::Stage(absl::Span<const CopyArgs> uploads) {
+  for (const CopyArgs& upload : uploads) {
+    std::byte* const to = uploads_->base() + upload.host_offset;
+    const std::byte* const from = *upload.upload;
+    const auto copy = [&](int block) {
+      const int64_t begin = block * kStageBlockBytes;
+      std::memcpy(to + begin, from + begin,
+                  static_cast<size_t>(
+                      std::min(kStageBlockBytes, upload.bytes - begin)));
+    };
+    const auto blocks = static_cast<int>(
+        planner::AlignUp(upload.bytes, kStageBlockBytes) / kStageBlockBytes);
+    if (blocks == 1) {
+      copy(0);
+    } else {
+      planner::Workers(kStageThreads).Run(blocks, copy);
+    }
+  }
 }
 
 // Enqueued on the lane's stream, and so called in replays too.
@@ -279,6 +314,7 @@ absl::StatusOr<bool> CudaDevice::Replay(CapturedStep id) {
   const cuda::Range range(driver_, "step");
   damage_ = absl::OkStatus();
   if (step_->scalars != nullptr) host_control().scalars = *step_->scalars;
+  Stage(step_->uploads);
   LOADLINE_RETURN_IF_ERROR(
       driver_.LaunchGraph(step_->graph.get(), lanes_.stream(Lane::kCompute)));
   state_ = State::kRunning;

@@ -68,6 +68,9 @@ absl::Status CheckInside(const Region& region, int64_t limit_bytes,
 struct ArenaSpec {
   int64_t arena_bytes = 0;
   int64_t host_bytes = 0;
+  // Of all uploads of a step. A device that cannot copy from the caller's
+  // memory at full rate holds as many bytes on the host.
+  int64_t upload_bytes = 0;
   int32_t event_count = 0;
   int32_t max_operands =
       0;  // upper bound of inputs, and of outputs, of a launch
@@ -85,12 +88,17 @@ struct LaunchArgs {
   const char* name = "";  // for a profiler; must outlive the step
 };
 
-// A copy between the arena and the host store, on kD2h or kH2d.
+// A copy between the arena and the host store, on kD2h or kH2d; or an upload,
+// on kH2d, from the caller's memory into the arena.
 struct CopyArgs {
   Lane lane = Lane::kD2h;
   int64_t device_offset = 0;
-  int64_t host_offset = 0;
+  int64_t host_offset = 0;  // of an upload: in the bytes of all uploads
   int64_t bytes = 0;
+  // Not null: an upload from the address that is here when a step begins. It is
+  // read anew in every step, also in replayed ones. The bytes stay as they are
+  // until the step has ended.
+  const std::byte* const* upload = nullptr;
   int32_t trace_slot = -1;
   const char* name = "";
 };

@@ -47,6 +47,13 @@ absl::Status CheckCopy(const CopyArgs& args, const ArenaSpec& spec) {
   LOADLINE_RETURN_IF_ERROR(CheckInside({args.device_offset, args.bytes},
                                        spec.arena_bytes,
                                        "device side of a copy"));
+  if (args.upload != nullptr) {
+    if (args.lane != Lane::kH2d) {
+      return absl::InvalidArgumentError("an upload on another lane than h2d");
+    }
+    return CheckInside({args.host_offset, args.bytes}, spec.upload_bytes,
+                       "host side of an upload");
+  }
   return CheckInside({args.host_offset, args.bytes}, spec.host_bytes,
                      "host side of a copy");
 }

@@ -127,17 +127,16 @@ absl::Status FakeDevice::Copy(const CopyArgs& args) {
   LOADLINE_CHECK(args.lane != Lane::kCompute);
   const Region device = {args.device_offset, args.bytes};
   const Region host = {args.host_offset, args.bytes};
-  LOADLINE_RETURN_IF_ERROR(CheckInside(device, spec_.arena_bytes, "copy"));
-  LOADLINE_RETURN_IF_ERROR(CheckInside(host, spec_.host_bytes, "copy"));
+  LOADLINE_RETURN_IF_ERROR(CheckCopy(args, spec_));
   if (copies_++ == options_.fail_copy) {
     pending_error_ = absl::DataLossError("injected fault: the copy failed");
   }
   const bool out = args.lane == Lane::kD2h;
-  Push(args.lane,
-       {.kind = Op::Kind::kCopy,
-        .work = static_cast<double>(args.bytes),
-        .accesses = {{Space::kDevice, device, !out}, {Space::kHost, host, out}},
-        .trace_slot = args.trace_slot});
+  Op& op = Push(args.lane, {.kind = Op::Kind::kCopy,
+                            .work = static_cast<double>(args.bytes),
+                            .accesses = {{Space::kDevice, device, !out}},
+                            .trace_slot = args.trace_slot});
+  if (args.upload == nullptr) op.accesses.push_back({Space::kHost, host, out});
   return absl::OkStatus();
 }
 

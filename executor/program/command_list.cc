@@ -221,12 +221,39 @@ absl::StatusOr<std::vector<size_t>> IssueOrder(const planner::Plan& plan) {
   return order;
 }
 
+// Adds the uploads' copies. Returns their events; none for one that no step
+// waits for, as it waits for a later one.
+std::vector<EventId> AddUploads(const models::Graph& graph, CommandList* list) {
+  const Uploads& uploads = list->uploads;
+  std::vector<EventId> events(uploads.uploads.size(), kNoEvent);
+  for (const int32_t upload : uploads.wait) {
+    if (upload < 0) continue;
+    EventId& event = events[static_cast<size_t>(upload)];
+    if (event == kNoEvent) event = EventId{list->event_count++};
+  }
+  for (size_t u = 0; u < uploads.uploads.size(); ++u) {
+    CopyArgs copy = uploads.uploads[u].copy;
+    copy.name =
+        graph.value(graph.inputs[uploads.uploads[u].input]).name.c_str();
+    list->commands.push_back({.kind = Command::Kind::kCopy,
+                              .lane = copy.lane,
+                              .copy = copy,
+                              .upload = static_cast<int32_t>(u)});
+    if (events[u] == kNoEvent) continue;
+    list->commands.push_back({.kind = Command::Kind::kRecord,
+                              .lane = copy.lane,
+                              .event = events[u]});
+  }
+  return events;
+}
+
 }  // namespace
 
 absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Problem& problem,
                                       const planner::Plan& plan,
-                                      const Placement& placement, bool poison) {
+                                      const Placement& placement, bool poison,
+                                      int64_t least_upload_bytes) {
   CommandList list;
   std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
   if (poison) freed = FreedAfterStep(problem, plan, placement);
@@ -235,6 +262,8 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
   const std::vector<std::vector<planner::StepId>> waits =
       NeededWaits(plan, order);
   const std::vector<EventId> events = AssignEvents(waits, &list.event_count);
+  list.uploads = PlanUploads(graph, plan, placement, order, least_upload_bytes);
+  const std::vector<EventId> uploaded = AddUploads(graph, &list);
   CodecSteps codecs(graph, problem, plan, &list.codecs);
   for (size_t s : order) {
     const planner::Step& step = plan.steps[s];
@@ -242,6 +271,12 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
       list.commands.push_back({.kind = Command::Kind::kWait,
                                .lane = step.lane,
                                .event = events[planner::Index(wait)]});
+    }
+    if (list.uploads.wait[s] >= 0) {
+      const auto upload = static_cast<size_t>(list.uploads.wait[s]);
+      list.commands.push_back({.kind = Command::Kind::kWait,
+                               .lane = step.lane,
+                               .event = uploaded[upload]});
     }
     if (step.kind != planner::StepKind::kCopy) {
       LOADLINE_ASSIGN_OR_RETURN(

@@ -22,6 +22,9 @@ bool IsPersistent(models::ValueKind kind) {
          kind == models::ValueKind::kConstant;
 }
 
+// A copy of fewer bytes takes no longer than waking a lane's thread.
+constexpr int64_t kLeastHostUploadBytes = int64_t{1} << 20;
+
 absl::Status TooSmall(absl::string_view what, int64_t has, int64_t needed) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the device's ", what, " has ", has, " bytes; the plan needs ", needed));
@@ -48,11 +51,15 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
                             PlaceValues(graph, problem, plan));
   LOADLINE_ASSIGN_OR_RETURN(
       program->list_,
-      LowerPlan(graph, problem, plan, program->placement_, options.poison));
+      LowerPlan(graph, problem, plan, program->placement_, options.poison,
+                options.least_upload_bytes.value_or(
+                    device.is_host() ? kLeastHostUploadBytes : 0)));
+  program->ConnectUploads();
   LOADLINE_RETURN_IF_ERROR(program->PrepareKernels());
 
   const ArenaSpec needed = {.arena_bytes = plan.arena_bytes,
                             .host_bytes = plan.host_bytes,
+                            .upload_bytes = program->list_.uploads.bytes,
                             .event_count = program->list_.event_count,
                             .max_operands = program->list_.max_operands};
   if (!device.has_arena()) {
@@ -60,11 +67,24 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
   }
   LOADLINE_RETURN_IF_ERROR(program->CheckArena(needed));
   if (options.trace) {
-    LOADLINE_RETURN_IF_ERROR(
-        device.EnableTrace(static_cast<int32_t>(plan.steps.size())));
+    LOADLINE_RETURN_IF_ERROR(device.EnableTrace(static_cast<int32_t>(
+        plan.steps.size() + program->list_.uploads.uploads.size())));
   }
   LOADLINE_RETURN_IF_ERROR(program->WriteInitial(options));
   return program;
+}
+
+// The commands have the places of the addresses, not the addresses.
+void Program::ConnectUploads() {
+  sources_.resize(list_.uploads.uploads.size());
+  uploaded_.resize(graph_->inputs.size(), false);
+  for (const Upload& upload : list_.uploads.uploads) {
+    uploaded_[upload.input] = true;
+  }
+  for (Command& command : list_.commands) {
+    if (command.upload < 0) continue;
+    command.copy.upload = &sources_[static_cast<size_t>(command.upload)];
+  }
 }
 
 Program::~Program() { device_->Forget(captured_step_); }
@@ -113,6 +133,10 @@ absl::Status Program::CheckArena(const ArenaSpec& needed) const {
   }
   if (has.host_bytes < needed.host_bytes) {
     return TooSmall("host store", has.host_bytes, needed.host_bytes);
+  }
+  if (has.upload_bytes < needed.upload_bytes) {
+    return TooSmall("memory for uploads", has.upload_bytes,
+                    needed.upload_bytes);
   }
   if (has.event_count < needed.event_count ||
       has.max_operands < needed.max_operands) {
@@ -199,10 +223,14 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
         absl::StrCat("a step of ", graph_->inputs.size(), " inputs was given ",
                      inputs.size()));
   }
+  for (size_t u = 0; u < sources_.size(); ++u) {
+    sources_[u] = inputs[list_.uploads.uploads[u].input];
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const models::ValueId id = graph_->inputs[i];
     const std::optional<Home>& home = placement_.home[models::Index(id)];
-    if (!home.has_value()) continue;  // not read by any step
+    // One that is not read by any step has no home.
+    if (!home.has_value() || uploaded_[i]) continue;
     LOADLINE_RETURN_IF_ERROR(device_->Write(
         home->space, home->offset, inputs[i], graph_->value(id).type.bytes()));
   }
@@ -255,6 +283,14 @@ absl::Status Program::RunCommand(const Command& command) {
   if (absl::StartsWith(status.message(), who)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(who, ": ", std::string(status.message())));
+}
+
+std::vector<std::string> Program::UploadNames() const {
+  std::vector<std::string> names;
+  for (const Upload& upload : list_.uploads.uploads) {
+    names.push_back(graph_->value(graph_->inputs[upload.input]).name);
+  }
+  return names;
 }
 
 absl::Status Program::ReadOutput(size_t i, absl::Span<std::byte> to) {

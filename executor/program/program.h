@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct LoadOptions {
   bool poison = false;
   // Record when each step of the plan ran (trace.h).
   bool trace = false;
+  // Inputs of at least so many bytes are uploaded by the lane h2d during the
+  // step, the others before it. By default all, and 1 MiB where the device is
+  // the host.
+  std::optional<int64_t> least_upload_bytes = std::nullopt;
   // Called when the device has the initial contents of a persistent value; from
   // then on nothing of the program reads them in the graph. May be empty.
   std::function<void(models::ValueId)> written;
@@ -73,6 +78,9 @@ class Program {
   const planner::Problem& problem() const { return *problem_; }
   const planner::Plan& plan() const { return *plan_; }
   Device& device() { return *device_; }
+  // The inputs that a lane uploads, in order. Device::trace() has them after
+  // the plan's steps.
+  std::vector<std::string> UploadNames() const;
   // Parameters, then states, each in the graph's order.
   const std::vector<models::ValueId>& saved_values() const { return saved_; }
 
@@ -83,6 +91,7 @@ class Program {
   Program() = default;
 
   absl::Status PrepareKernels();
+  void ConnectUploads();
   absl::Status CheckArena(const ArenaSpec& needed) const;
   absl::Status WriteInitial(const LoadOptions& options);
   absl::Status WriteInputs(absl::Span<const std::byte* const> inputs);
@@ -107,7 +116,10 @@ class Program {
   std::map<size_t, std::vector<std::byte>> untouched_;
   std::vector<models::ValueId> saved_;
   std::map<std::string, models::ValueId> persistent_;
-  StepScalars scalars_;  // every launch reads them at this address
+  // By upload: the caller's bytes in this step. Commands have its addresses.
+  std::vector<const std::byte*> sources_;
+  std::vector<bool> uploaded_;  // by input
+  StepScalars scalars_;         // every launch reads them at this address
   int32_t loss_output_ = -1;
   // Set after the first run, on devices that capture steps.
   CapturedStep captured_step_ = kNotCaptured;

@@ -29,10 +29,22 @@ void AddName(const char* what, int pid, int tid, std::string name,
                      {"args", {{"name", std::move(name)}}}});
 }
 
+void AddSpan(const std::string& name, int pid, Lane lane, const TraceSpan& span,
+             Events args, Events* events) {
+  events->push_back(
+      {{"name", name},
+       {"ph", "X"},
+       {"pid", pid},
+       {"tid", static_cast<int>(lane)},
+       {"ts", static_cast<double>(span.start_ns) / 1e3},
+       {"dur", static_cast<double>(span.end_ns - span.start_ns) / 1e3},
+       {"args", std::move(args)}});
+}
+
 // One process, unless `spans` is empty: a row for each lane with its steps.
 void AddProcess(const char* name, int pid, const planner::Problem& problem,
                 const planner::Plan& plan, absl::Span<const TraceSpan> spans,
-                Events* events) {
+                absl::Span<const std::string> uploads, Events* events) {
   if (spans.empty()) return;
   AddName("process_name", pid, 0, name, events);
   events->push_back({{"name", "process_sort_index"},
@@ -53,15 +65,14 @@ void AddProcess(const char* name, int pid, const planner::Problem& problem,
       args[step.kind == planner::StepKind::kEncode ? "encode" : "decode"] =
           step.codec;
     }
-    events->push_back(
-        {{"name", TraceLabel(problem, plan, step)},
-         {"ph", "X"},
-         {"pid", pid},
-         {"tid", static_cast<int>(step.lane)},
-         {"ts", static_cast<double>(spans[s].start_ns) / 1e3},
-         {"dur",
-          static_cast<double>(spans[s].end_ns - spans[s].start_ns) / 1e3},
-         {"args", std::move(args)}});
+    AddSpan(TraceLabel(problem, plan, step), pid, step.lane, spans[s],
+            std::move(args), events);
+  }
+  for (size_t u = 0; u < uploads.size(); ++u) {
+    const size_t slot = plan.steps.size() + u;
+    if (slot == spans.size()) break;
+    AddSpan(uploads[u], pid, Lane::kH2d, spans[slot], {{"upload", true}},
+            events);
   }
 }
 
@@ -70,10 +81,11 @@ void AddProcess(const char* name, int pid, const planner::Problem& problem,
 std::string ChromeTrace(const planner::Problem& problem,
                         const planner::Plan& plan,
                         absl::Span<const TraceSpan> measured,
-                        absl::Span<const TraceSpan> predicted) {
+                        absl::Span<const TraceSpan> predicted,
+                        absl::Span<const std::string> uploads) {
   Events events = Events::array();
-  AddProcess("measured", 1, problem, plan, measured, &events);
-  AddProcess("predicted", 2, problem, plan, predicted, &events);
+  AddProcess("measured", 1, problem, plan, measured, uploads, &events);
+  AddProcess("predicted", 2, problem, plan, predicted, {}, &events);
   const nlohmann::ordered_json document = {{"displayTimeUnit", "ms"},
                                            {"traceEvents", std::move(events)}};
   return document.dump(-1, ' ', false,

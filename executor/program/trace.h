@@ -19,13 +19,16 @@ const std::string& TraceLabel(const planner::Problem& problem,
 
 // `measured[i]`: when plan.steps[i] ran, which is Device::trace() of a program
 // loaded with LoadOptions::trace. `predicted`: the same by the plan's replay.
-// Either may be empty. Each is a process with one row per lane, the measured
-// one on top. An event carries its step, for a copy its bytes, for an encode or
-// decode its codec. Times are in microseconds, as the format requires.
+// After its steps `measured` has the uploads of the inputs `uploads`
+// (Program::UploadNames). Either may be empty. Each is a process with one row
+// per lane, the measured one on top. An event carries its step, for a copy its
+// bytes, for an encode or decode its codec. Times are in microseconds, as the
+// format requires.
 std::string ChromeTrace(const planner::Problem& problem,
                         const planner::Plan& plan,
                         absl::Span<const TraceSpan> measured,
-                        absl::Span<const TraceSpan> predicted);
+                        absl::Span<const TraceSpan> predicted,
+                        absl::Span<const std::string> uploads = {});
 
 }  // namespace loadline::executor
 

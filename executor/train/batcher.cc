@@ -3,6 +3,7 @@
 // a bound come from Lemire's multiplication with rejection (2019), so the order
 // is unbiased and the same on every machine. Tested in
 // tests/executor/train/data_test.cc.
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
@@ -48,7 +49,7 @@ class Shuffler {
 
 absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
     const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
-    int64_t micro_batches) {
+    int64_t micro_batches, bool always_ahead) {
   LOADLINE_CHECK(micro_batches >= 1 && batch % micro_batches == 0);
   if (batch < 1) {
     return absl::InvalidArgumentError(
@@ -60,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
                      " examples, less than one batch of ", batch));
   }
   return std::unique_ptr<Batcher>(
-      new Batcher(data, batch, seed, shuffle, micro_batches));
+      new Batcher(data, batch, seed, shuffle, micro_batches, always_ahead));
 }
 
 BatchRows::BatchRows(const DataSet& data, int64_t batch, uint64_t seed,
@@ -187,15 +188,15 @@ class Batcher::ReadAhead {
 };
 
 Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
-                 bool shuffle, int64_t micro_batches)
+                 bool shuffle, int64_t micro_batches, bool always_ahead)
     : data_(&data),
       batch_(batch),
       rows_(data, batch, seed, shuffle, micro_batches) {
-  for (const Column& column : data.columns) {
-    if (!column.stored.has_value()) continue;
+  if (always_ahead ||
+      std::any_of(data.columns.begin(), data.columns.end(),
+                  [](const Column& c) { return c.stored.has_value(); })) {
     ahead_ = std::make_unique<ReadAhead>(
         BatchRows(data, batch, seed, shuffle, micro_batches));
-    return;
   }
 }
 

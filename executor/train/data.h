@@ -115,14 +115,17 @@ class BatchRows {
 class Batcher {
  public:
   // `data` must outlive the batcher. `micro_batches` divides the batch.
+  // `always_ahead`: read the next batch ahead also where all rows are in
+  // memory, which takes a processor from a step that computes on all.
   // InvalidArgument: less than one batch of examples.
   static absl::StatusOr<std::unique_ptr<Batcher>> Create(
       const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
-      int64_t micro_batches = 1);
+      int64_t micro_batches = 1, bool always_ahead = false);
 
   // Pointers to each column's rows in the batch of a step, counted from 0, and
   // in each of its micro-batches. Valid until the next call. Allocates nothing.
-  // Where rows are stored, a thread reads those of the next step meanwhile.
+  // Where rows are stored, or always, a thread reads those of the next step
+  // meanwhile.
   // Errors: those of ReadRows.
   absl::StatusOr<absl::Span<const std::byte* const>> Batch(int64_t step);
 
@@ -140,12 +143,12 @@ class Batcher {
   class ReadAhead;
 
   Batcher(const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
-          int64_t micro_batches);
+          int64_t micro_batches, bool always_ahead);
 
   const DataSet* data_;
   const int64_t batch_;
   BatchRows rows_;
-  std::unique_ptr<ReadAhead> ahead_;  // null: all rows are in memory
+  std::unique_ptr<ReadAhead> ahead_;  // may be null: reads when asked
 };
 
 }  // namespace loadline::executor

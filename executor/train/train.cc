@@ -100,7 +100,7 @@ absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
 
 absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
     const models::Graph& graph, const DataSet& data,
-    const TrainOptions& options) {
+    const TrainOptions& options, bool always_ahead) {
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
   const std::optional<int64_t> batch = BatchOf(graph);
   if (!batch.has_value()) {
@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   }
   LOADLINE_RETURN_IF_ERROR(CheckBytes(data, graph));
   return Batcher::Create(data, *batch, options.seed, options.shuffle,
-                         models::MicroBatchesOf(graph));
+                         models::MicroBatchesOf(graph), always_ahead);
 }
 
 // One call of Train.
@@ -129,6 +129,7 @@ class Run {
         end - first_step, int64_t{0}, static_cast<int64_t>(kMostTimes)));
     result_.losses.reserve(todo);
     step_ns_.reserve(todo);
+    data_wait_ns_.reserve(todo);
     start_ns_ = absl::GetCurrentTimeNanos();
     int64_t step = first_step;
     for (; step < end && !Stopped(); ++step) {
@@ -138,6 +139,8 @@ class Run {
                               program_.device().UsedBytes());
     result_.interrupted = step < end;
     result_.step_ns = step_ns_.empty() ? 0 : planner::MedianNs(step_ns_);
+    result_.data_wait_ns =
+        data_wait_ns_.empty() ? 0 : planner::MedianNs(data_wait_ns_);
     result_.examples_per_s = ExamplesPerSecond();
     const bool pauses = !result_.interrupted && step < options_.steps &&
                         options_.pause_step == 0;
@@ -157,6 +160,7 @@ class Run {
   }
 
   absl::Status OneStep(int64_t step) {
+    const int64_t asked_ns = absl::GetCurrentTimeNanos();
     LOADLINE_ASSIGN_OR_RETURN(const absl::Span<const std::byte* const> batch,
                               batcher_.Batch(step));
     const int64_t begin_ns = absl::GetCurrentTimeNanos();
@@ -165,7 +169,7 @@ class Run {
                                              .step = step + 1,
                                              .seed = options_.seed},
                                             batch));
-    AddTime(absl::GetCurrentTimeNanos() - begin_ns);
+    AddTimes(absl::GetCurrentTimeNanos() - begin_ns, begin_ns - asked_ns);
     if (!std::isfinite(loss)) {
       return Diverged(absl::StrCat("the loss is ", loss), step + 1);
     }
@@ -183,12 +187,15 @@ class Run {
   }
 
   // Of the time of each step, then of each second one, and so on.
-  void AddTime(int64_t ns) {
+  void AddTimes(int64_t step_ns, int64_t data_wait_ns) {
     if (times_seen_++ % times_every_ != 0) return;
-    step_ns_.push_back(ns);
+    step_ns_.push_back(step_ns);
+    data_wait_ns_.push_back(data_wait_ns);
     if (step_ns_.size() < kMostTimes) return;
-    for (size_t i = 0; i < kMostTimes / 2; ++i) step_ns_[i] = step_ns_[2 * i];
-    step_ns_.resize(kMostTimes / 2);
+    for (std::vector<int64_t>* times : {&step_ns_, &data_wait_ns_}) {
+      for (size_t i = 0; i < kMostTimes / 2; ++i) (*times)[i] = (*times)[2 * i];
+      times->resize(kMostTimes / 2);
+    }
     times_every_ *= 2;
   }
 
@@ -276,6 +283,7 @@ class Run {
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
+  std::vector<int64_t> data_wait_ns_;
   int64_t times_seen_ = 0;
   int64_t times_every_ = 1;  // of how many times step_ns_ has one
   int64_t start_ns_ = 0;
@@ -299,7 +307,7 @@ absl::Status CheckTrainable(const models::Graph& graph, const DataSet& data,
                             const TrainOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckHasContents(graph));
   LOADLINE_ASSIGN_OR_RETURN(const auto batcher,
-                            MakeBatcher(graph, data, options));
+                            MakeBatcher(graph, data, options, false));
   if (!options.resume) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(
       const RunPosition position,
@@ -309,8 +317,9 @@ absl::Status CheckTrainable(const models::Graph& graph, const DataSet& data,
 
 absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                                   const TrainOptions& options) {
-  LOADLINE_ASSIGN_OR_RETURN(const auto batcher,
-                            MakeBatcher(program.graph(), data, options));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto batcher,
+      MakeBatcher(program.graph(), data, options, !program.device().is_host()));
   int64_t first_step = options.first_step;
   if (options.resume) {
     LOADLINE_ASSIGN_OR_RETURN(first_step,

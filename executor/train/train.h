@@ -89,6 +89,9 @@ struct TrainResult {
   bool interrupted = false;
   // Median over the steps (of many, over a regular sample); 0 without any.
   int64_t step_ns = 0;
+  // Median time from the end of a step, or the run's begin, in which the next
+  // had no batch to begin with. Not part of step_ns.
+  int64_t data_wait_ns = 0;
   double examples_per_s = 0;
   int64_t arena_bytes = 0;     // of the device
   int64_t device_bytes = 0;    // Device::UsedBytes after the last step

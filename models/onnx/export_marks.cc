@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
 #include <optional>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -66,6 +68,60 @@ std::vector<Original> ReadSignature(absl::string_view text) {
                          parameter ? Mark::kParameter : Mark::kBuffer});
   }
   return originals;
+}
+
+// From lines such as "add_1: BUFFER_MUTATION target='ema.codebook'": buffers
+// that the module changes in its forward pass.
+std::vector<std::string> ReadMutations(absl::string_view text) {
+  std::vector<std::string> changed;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StrContains(line, ": BUFFER_MUTATION ")) continue;
+    const std::vector<std::string> target = QuotedNames(line);
+    if (!target.empty()) changed.push_back(target[0]);
+  }
+  return changed;
+}
+
+// The initializers whose contents the step depends on: training keeps running
+// statistics up to date itself.
+std::set<std::string> ReadTensors(const onnx::GraphProto& graph) {
+  std::set<std::string> read;
+  for (const auto& node : graph.node()) {
+    const int statistics = node.op_type() == "BatchNormalization" ? 3 : INT_MAX;
+    for (int i = 0; i < node.input_size() && i < statistics; ++i) {
+      read.insert(node.input(i));
+    }
+  }
+  return read;
+}
+
+// Of buffers that the module changes, where the file has them as constants that
+// the step depends on. The exporter leaves the changes out.
+void FindConstantBuffers(const onnx::GraphProto& graph,
+                         absl::string_view signature, ExportMarks* marks) {
+  std::set<std::string> changed;
+  for (std::string& name : ReadMutations(signature)) {
+    changed.insert(std::move(name));
+  }
+  if (changed.empty()) return;
+  const std::set<std::string> read = ReadTensors(graph);
+  std::set<std::string> constant;
+  for (const auto& tensor : graph.initializer()) {
+    if (read.count(tensor.name()) == 0) continue;
+    if (changed.count(tensor.name()) != 0) constant.insert(tensor.name());
+    const auto sources = marks->computed_from.find(tensor.name());
+    if (sources == marks->computed_from.end()) continue;
+    for (const std::string& source : sources->second) {
+      if (changed.count(source) != 0) constant.insert(source);
+    }
+  }
+  if (constant.empty()) return;
+  marks->left_out.push_back(absl::StrCat(
+      "the exporter left out that the module changes ",
+      absl::StrJoin(constant, ", "),
+      " in its forward pass: the values of the file stay, so from the second "
+      "step on this is another training than PyTorch's; loadline.torch.prepare "
+      "keeps such changes"));
 }
 
 // Whether the operation reads %name.
@@ -261,6 +317,7 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     }
   }
   FindReplaced(graph, originals, &marks);
+  FindConstantBuffers(graph, Metadata(graph, kSignature), &marks);
   std::set<absl::string_view> said;
   for (const auto& node : graph.node()) {
     const absl::string_view operation = Metadata(node, kOperation);

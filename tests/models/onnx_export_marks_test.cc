@@ -227,6 +227,35 @@ TEST(ExportMarks, WarnOfDivisorsAndMeansThatAreLeftOut) {
   EXPECT_THAT(warnings(scatter, scatter_call + "sum)"), IsEmpty());
 }
 
+TEST(ExportMarks, WarnOfBuffersThatForwardChanges) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,2] x) => (float[2,2] y)"
+      " <float[2,2] w = {1,2,3,4}, float[2] book = {1,2}, float[2] scale = "
+      "{1,1}, float[2] bias = {0,0}, float[2] mean = {0,0}, float[2] var = "
+      "{1,1}, float[2] half = {1,1}> {"
+      " u = MatMul(x, w) n = BatchNormalization(u, scale, bias, mean, var)"
+      " v = Add(n, book) y = Mul(v, half) }");
+  const auto left_out = [&] {
+    return onnx_internal::ReadExportMarks(model.graph()).left_out;
+  };
+  EXPECT_THAT(left_out(), IsEmpty());
+  Write(model.mutable_graph(),
+        "pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_w: PARAMETER target='w'\n"
+        "b_book: BUFFER target='book' persistent=True\n"
+        "x: USER_INPUT\n\n# outputs\n"
+        "add: BUFFER_MUTATION target='book'\n"
+        "add_1: BUFFER_MUTATION target='mean'\n"
+        "add_2: BUFFER_MUTATION target='var'\n"
+        "add_3: BUFFER_MUTATION target='count'\n"
+        "add_4: BUFFER_MUTATION target='gone'\n"
+        "y: USER_OUTPUT\n");
+  EXPECT_THAT(left_out(), ElementsAre(HasSubstr("changes book in its")));
+  WriteAt(model.mutable_graph(), "half", "pkg.onnxscript.optimizer.folded_from",
+          "['count']");
+  EXPECT_THAT(left_out(), ElementsAre(HasSubstr("changes book, count in its")));
+}
+
 TEST(ExportMarks, DecideAgainstUseAndName) {
   const auto imported = ImportOnnxBytes(Bytes(Model()), {});
   ASSERT_TRUE(imported.ok()) << imported.status();

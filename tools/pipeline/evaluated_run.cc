@@ -44,7 +44,10 @@ void Append(executor::TrainResult part, executor::TrainResult* all) {
   if (total_s > 0) {
     part.examples_per_s = static_cast<double>(part.losses.size()) / total_s;
   }
-  if (part.step_ns == 0) part.step_ns = all->step_ns;
+  if (part.step_ns == 0) {
+    part.step_ns = all->step_ns;
+    part.data_wait_ns = all->data_wait_ns;
+  }
   *all = std::move(part);
 }
 

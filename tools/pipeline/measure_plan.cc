@@ -46,7 +46,8 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                               " bytes, above the budget of ",
                                               step.plan.budget_bytes));
   }
-  const auto trace = device->trace();
+  // Uploads follow the plan's steps.
+  const auto trace = device->trace().first(step.plan.steps.size());
   return Measured{
       steps, result.step_ns, result.arena_bytes, {trace.begin(), trace.end()}};
 }

@@ -76,6 +76,7 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   }
   if (!result.losses.empty()) {
     print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
+    print("data wait", FormatNs, 0, result.data_wait_ns);
   }
   if (first_plan.steps > 0) {
     Print(
@@ -127,6 +128,7 @@ nlohmann::ordered_json RunJson(const PlannedStep& step,
     out["resident_planning_bytes"] = resident.planning_bytes;
   }
   out["step_ns"] = result.step_ns;
+  out["data_wait_ns"] = result.data_wait_ns;
   out["examples_per_s"] = result.examples_per_s;
   out["weights_sha256"] = result.weights_sha256;
   out["interrupted"] = result.interrupted;

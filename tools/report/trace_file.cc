@@ -9,11 +9,13 @@
 namespace loadline::tools {
 
 absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
-                        absl::Span<const executor::TraceSpan> measured) {
+                        absl::Span<const executor::TraceSpan> measured,
+                        absl::Span<const std::string> uploads) {
   LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
                             ReplayTimeline(step.problem, step.plan));
-  return WriteFile(path, executor::ChromeTrace(step.problem, step.plan,
-                                               measured, timeline.spans));
+  return WriteFile(path,
+                   executor::ChromeTrace(step.problem, step.plan, measured,
+                                         timeline.spans, uploads));
 }
 
 }  // namespace loadline::tools

@@ -11,9 +11,11 @@
 
 namespace loadline::tools {
 
-// `measured`: by step of the plan; empty if it was not run.
+// `measured`: by step of the plan, then by upload of the inputs `uploads`;
+// empty if it was not run.
 absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
-                        absl::Span<const executor::TraceSpan> measured);
+                        absl::Span<const executor::TraceSpan> measured,
+                        absl::Span<const std::string> uploads = {});
 
 }  // namespace loadline::tools
 

@@ -164,8 +164,9 @@ absl::Status RunRun(const RunFlags& flags) {
                                      .metrics = metrics.get(),
                                      .files = &files}));
   if (!flags.trace.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
-        WriteTrace(flags.trace, step, running.device->trace()));
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step,
+                                        running.device->trace(),
+                                        running.program->UploadNames()));
   }
   absl::Status written = result.unsaved;
   if (!result.interrupted) {

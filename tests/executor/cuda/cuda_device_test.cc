@@ -9,6 +9,7 @@
 #include "executor/cuda/device.h"
 #include "executor/program/program.h"
 #include "executor/program/trace.h"
+#include "planner/base/align.h"
 #include "tests/executor/support/fake_cuda_driver.h"
 #include "tests/executor/support/toy.h"
 #include "tests/executor/support/toy_cuda.h"
@@ -38,7 +39,13 @@ TEST(CudaDevice, AllocatesTheArenaOnceAndNothingInAStep) {
         (std::vector<int64_t>{plan.arena_bytes, CudaDevice::kControlBytes}));
     EXPECT_EQ(
         driver.pinned(),
-        (std::vector<int64_t>{plan.host_bytes, CudaDevice::kControlBytes}));
+        (std::vector<int64_t>{plan.host_bytes, device->arena().upload_bytes,
+                              CudaDevice::kControlBytes}));
+    int64_t inputs = 0;
+    for (const models::ValueId id : toy.graph.inputs) {
+      inputs += planner::AlignUp(toy.graph.value(id).type.bytes());
+    }
+    EXPECT_EQ(device->arena().upload_bytes, inputs);
   }
   EXPECT_EQ(driver.live(), 0);
 }
@@ -153,7 +160,8 @@ TEST(CudaDevice, TracesWithoutAGraphAndWithTheSameBits) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(*run, TrainToyOnCpu(toy));
   EXPECT_EQ(driver.calls("BeginCapture"), 0);
-  ASSERT_EQ(device->trace().size(), plan.steps.size());
+  ASSERT_EQ(device->trace().size(),
+            plan.steps.size() + toy.graph.inputs.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     EXPECT_GT(device->trace()[s].start_ns, 0);
     EXPECT_GT(device->trace()[s].end_ns, device->trace()[s].start_ns);

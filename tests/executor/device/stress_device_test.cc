@@ -31,8 +31,8 @@ Toy GuardedToy(int depth = 6) {
   return MakeToy({.depth = depth, .more_workspace_bytes = kCanaryBytes});
 }
 
-absl::StatusOr<Weights> TrainToy(const Toy& toy, const planner::Plan& plan,
-                                 Device& device, bool poison = true) {
+absl::StatusOr<Weights> TrainStressed(const Toy& toy, const planner::Plan& plan,
+                                      Device& device, bool poison = true) {
   LOADLINE_ASSIGN_OR_RETURN(auto program, Load(toy.graph, toy.problem, plan,
                                                device, {.poison = poison}));
   const DataSet data = ToyData(toy, 40);
@@ -50,7 +50,7 @@ absl::StatusOr<Weights> TrainToy(const Toy& toy, const planner::Plan& plan,
 
 Weights Undisturbed(const Toy& toy) {
   CpuDevice device(ToyDevice());
-  auto weights = TrainToy(toy, KeepPlan(toy), device, /*poison=*/false);
+  auto weights = TrainStressed(toy, KeepPlan(toy), device, /*poison=*/false);
   EXPECT_TRUE(weights.ok()) << weights.status();
   return *weights;
 }
@@ -110,7 +110,7 @@ TEST(StressDevice, ChangesNoBitOnTheCpu) {
     for (const planner::Plan& plan : {KeepPlan(toy), OffloadPlan(toy)}) {
       StressDevice device(std::make_unique<CpuDevice>(ToyDevice()),
                           {seed, kShortDelayNs});
-      const auto weights = TrainToy(toy, plan, device);
+      const auto weights = TrainStressed(toy, plan, device);
       ASSERT_TRUE(weights.ok()) << weights.status();
       EXPECT_EQ(*weights, expected) << seed;
     }
@@ -125,7 +125,7 @@ TEST(StressDevice, ChangesNoBitOnAGpuInReplaysEither) {
     FakeCudaDriver driver({.seed = seed, .copy_engines = seed > 4 ? 1 : 2});
     {
       StressDevice device(CudaOn(driver, graph), {seed, kShortDelayNs / 10});
-      const auto weights = TrainToy(toy, OffloadPlan(toy), device);
+      const auto weights = TrainStressed(toy, OffloadPlan(toy), device);
       ASSERT_TRUE(weights.ok()) << weights.status();
       EXPECT_EQ(*weights, expected) << seed;
     }
@@ -162,7 +162,7 @@ int64_t SeedThatShows(
     const std::function<std::unique_ptr<Device>(uint64_t)>& make) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Hasty device(make(seed), {seed, kShortDelayNs});
-    const auto weights = TrainToy(toy, OffloadPlan(toy), device);
+    const auto weights = TrainStressed(toy, OffloadPlan(toy), device);
     if (!weights.ok() || *weights != expected) {
       return static_cast<int64_t>(seed);
     }
@@ -202,7 +202,7 @@ TEST(StressDevice, ShowsWaitsThatAreMissingOnASimulatedClock) {
                      FakeDeviceOptions{.machine = *toy.problem.machine}),
                  {seed, kShortDelayNs});
     const absl::Status status =
-        TrainToy(toy, OffloadPlan(toy), device).status();
+        TrainStressed(toy, OffloadPlan(toy), device).status();
     return absl::StrContains(status.message(), "race");
   };
   bool found = false;
@@ -250,7 +250,7 @@ TEST(StressDevice, NamesWhoWritesBehindItsWorkspace) {
       canary, " of the arena, the first at ", canary + 5, " (0x21)");
   const auto check = [&](std::unique_ptr<Device> inner, const char* where) {
     StressDevice device(std::move(inner), {.most_delay_ns = 0});
-    const absl::Status status = TrainToy(toy, plan, device).status();
+    const absl::Status status = TrainStressed(toy, plan, device).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << where;
     EXPECT_EQ(std::string(status.message()), expected) << where;
   };
@@ -264,7 +264,7 @@ TEST(StressDevice, NamesWhoWritesBehindItsWorkspace) {
 TEST(StressDevice, RefusesAPlanWithoutRoomForItsCanaries) {
   const Toy toy = MakeToy();
   StressDevice device(std::make_unique<CpuDevice>(ToyDevice()), {});
-  EXPECT_EQ(TrainToy(toy, KeepPlan(toy), device).status().code(),
+  EXPECT_EQ(TrainStressed(toy, KeepPlan(toy), device).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 

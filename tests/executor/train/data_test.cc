@@ -387,6 +387,23 @@ TEST(Batcher, AStepHasTheSameBatchHoweverOneGetsThere) {
   }
 }
 
+TEST(Batcher, ReadsTheSameBatchesAhead) {
+  const DataSet data = Numbers(37);
+  auto asked = Batcher::Create(data, 6, 4, true, 2);
+  auto ahead = Batcher::Create(data, 6, 4, true, 2, /*always_ahead=*/true);
+  for (const int64_t step : {0, 1, 2, 3, 20, 21, 4, 5, 5, 6}) {
+    const auto expected = (*asked)->Batch(step);
+    const auto found = (*ahead)->Batch(step);
+    ASSERT_TRUE(expected.ok() && found.ok());
+    ASSERT_EQ(found->size(), expected->size());
+    for (size_t i = 0; i < found->size(); ++i) {
+      EXPECT_EQ(std::memcmp((*found)[i], (*expected)[i],
+                            static_cast<size_t>(3 * data.columns[0].row_bytes)),
+                0);
+    }
+  }
+}
+
 // Must never change: a resumed run of an old version needs the same batches.
 // The numbers come from an independent implementation in another language.
 TEST(Batcher, OrderIsTheSameOnEveryMachine) {
