@@ -1,5 +1,6 @@
-// Checks what is asked, and searches once or more (plan_search.h). Every plan
-// is replayed and verified before it is returned. Tested in solve_test.cc.
+// Validates the problem and the options, then runs one search or several
+// (plan_search.h). Every plan is replayed and verified before it is returned.
+// Tested in solve_test.cc.
 #include "planner/solve/solve.h"
 
 #include <iterator>

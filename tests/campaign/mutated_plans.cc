@@ -20,6 +20,7 @@
 #include "tests/campaign/arguments.h"
 #include "tests/campaign/odd_problem.h"
 #include "tests/campaign/plan_judge.h"
+#include "tests/campaign/run_campaign.h"
 #include "tests/campaign/walk_plan.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/planner/support/simple_plan.h"
@@ -243,11 +244,7 @@ class Campaign {
     return findings;
   }
 
-  void Print() const {
-    for (const auto& [what, times] : count_) {
-      std::printf("  %s: %lld\n", what.c_str(), static_cast<long long>(times));
-    }
-  }
+  void Print() const { campaign::PrintCounts(count_); }
 
  private:
   bool Compare(uint64_t seed, const Problem& problem, const Plan& plan,
@@ -288,16 +285,9 @@ int Main(int argc, char** argv) {
   const auto arguments = campaign::ReadArguments(argc, argv, 100);
   if (!arguments.has_value()) return 2;
   Campaign campaign;
-  int64_t findings = 0;
-  int64_t done = 0;
-  for (; done < arguments->count && campaign::stop_asked == 0; ++done) {
-    campaign::current_seed = arguments->seed + done;
-    findings += campaign.Run(static_cast<uint64_t>(arguments->seed + done));
-  }
-  std::printf("%lld plans from seed %lld, %lld findings\n",
-              static_cast<long long>(done),
-              static_cast<long long>(arguments->seed),
-              static_cast<long long>(findings));
+  const int64_t findings = campaign::RunCases(
+      *arguments, "plans",
+      [&](uint64_t seed) { return static_cast<int64_t>(campaign.Run(seed)); });
   campaign.Print();
   return findings > 0 ? 1 : 0;
 }

@@ -27,6 +27,7 @@
 #include "planner/verify/verify.h"
 #include "tests/campaign/arguments.h"
 #include "tests/campaign/faulty_device.h"
+#include "tests/campaign/run_campaign.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/property/random_network.h"
 
@@ -208,26 +209,12 @@ class Case {
 int Main(int argc, char** argv) {
   const auto arguments = campaign::ReadArguments(argc, argv, 100);
   if (!arguments.has_value()) return 2;
-  const auto [seed, cases] = *arguments;
   std::map<std::string, int64_t> count;
-  int64_t findings = 0;
-  int64_t done = 0;
-  for (; done < cases && campaign::stop_asked == 0; ++done) {
-    campaign::current_seed = seed + done;
-    const absl::Status status =
-        Case(static_cast<uint64_t>(seed + done), count).Run();
-    if (status.ok()) continue;
-    ++findings;
-    std::printf("FOUND --seed %lld --count 1: %s\n",
-                static_cast<long long>(seed + done), status.ToString().c_str());
-    std::fflush(stdout);
-  }
-  std::printf("%lld cases from seed %lld, %lld findings\n",
-              static_cast<long long>(done), static_cast<long long>(seed),
-              static_cast<long long>(findings));
-  for (const auto& [what, times] : count) {
-    std::printf("  %s: %lld\n", what.c_str(), static_cast<long long>(times));
-  }
+  const int64_t findings =
+      campaign::RunCases(*arguments, "cases", [&](uint64_t seed) {
+        return campaign::PrintIfFound(seed, Case(seed, count).Run());
+      });
+  campaign::PrintCounts(count);
   return findings > 0 ? 1 : 0;
 }
 

@@ -25,6 +25,7 @@
 #include "tests/campaign/arguments.h"
 #include "tests/campaign/odd_problem.h"
 #include "tests/campaign/plan_judge.h"
+#include "tests/campaign/run_campaign.h"
 #include "tests/campaign/walk_plan.h"
 #include "tests/planner/support/random_problem.h"
 
@@ -291,27 +292,17 @@ class Case {
 int Main(int argc, char** argv) {
   const auto arguments = campaign::ReadArguments(argc, argv, 1000);
   if (!arguments.has_value()) return 2;
-  const auto [seed, cases] = *arguments;
   std::map<std::string, int64_t> count;
-  int64_t findings = 0;
-  int64_t done = 0;
-  for (; done < cases && campaign::stop_asked == 0; ++done) {
-    campaign::current_seed = seed + done;
-    Case drawn(static_cast<uint64_t>(seed + done), count);
-    const absl::Status status = drawn.Run();
-    if (status.ok()) continue;
-    ++findings;
-    std::printf("FOUND --seed %lld --count 1: %s\n",
-                static_cast<long long>(seed + done), status.ToString().c_str());
-    if (cases == 1) std::printf("%s\n", drawn.Describe().c_str());
-    std::fflush(stdout);
-  }
-  std::printf("%lld problems from seed %lld, %lld findings\n",
-              static_cast<long long>(done), static_cast<long long>(seed),
-              static_cast<long long>(findings));
-  for (const auto& [what, times] : count) {
-    std::printf("  %s: %lld\n", what.c_str(), static_cast<long long>(times));
-  }
+  const int64_t findings =
+      campaign::RunCases(*arguments, "problems", [&](uint64_t seed) {
+        Case drawn(seed, count);
+        const int64_t found = campaign::PrintIfFound(seed, drawn.Run());
+        if (found > 0 && arguments->count == 1) {
+          std::printf("%s\n", drawn.Describe().c_str());
+        }
+        return found;
+      });
+  campaign::PrintCounts(count);
   return findings > 0 ? 1 : 0;
 }
 
