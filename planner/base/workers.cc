@@ -89,7 +89,7 @@ int ProcessorCount() {
 }
 
 Workers::Workers(int threads)
-    : idle_((threads == 0 ? ProcessorCount() : threads) - 1) {
+    : threads_(threads == 0 ? ProcessorCount() : threads), idle_(threads_ - 1) {
   LOADLINE_CHECK(threads >= 0);
 }
 

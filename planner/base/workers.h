@@ -26,7 +26,10 @@ class Workers {
   // threads receive no signals.
   void Run(int count, absl::FunctionRef<void(int)> task);
 
+  int threads() const { return threads_; }
+
  private:
+  const int threads_;
   std::atomic<int> idle_;  // threads that may be started
 };
 

@@ -39,6 +39,12 @@ struct WorkBudget {
     if (workers != nullptr) return workers->Run(count, task);
     for (int i = 0; i < count; ++i) task(i);
   }
+  // Threads that work until a deadline; 1 without one.
+  int TimedThreads() const {
+    return workers == nullptr || stop.deadline == absl::InfiniteFuture()
+               ? 1
+               : workers->threads();
+  }
   bool Interrupted() const { return stop.Now(); }
   bool Spent() const { return left <= 0 || Interrupted(); }
 };

@@ -249,46 +249,75 @@ void BudgetBisection::SearchHarder(int64_t times) {
 }
 
 // Little is lost when a round is interrupted, but nothing should be.
-double BudgetBisection::NextTimedWork(double work, absl::Duration took) const {
+double BudgetBisection::NextTimedWork() const {
   const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
+  if (round_.number == 0) return tuning.first_timed_work;
   const double rounds_left =
-      absl::FDivDuration(outside_.stop.deadline - absl::Now(),
-                         std::max(took, absl::Nanoseconds(1)));
+      absl::FDivDuration(round_.last_deadline - absl::Now(),
+                         std::max(round_.took, absl::Nanoseconds(1)));
   return std::min(
       tuning.last_timed_work,
-      std::clamp(tuning.timed_fill * rounds_left * work,
-                 tuning.first_timed_work, tuning.timed_growth * work));
+      std::clamp(tuning.timed_fill * rounds_left * round_.work,
+                 tuning.first_timed_work, tuning.timed_growth * round_.work));
+}
+
+void BudgetBisection::FindWithin(
+    double share, int64_t budget_bytes,
+    const std::function<void(const LaidOutSchedule&)>& improved) {
+  const absl::Time deadline = outside_.stop.deadline;
+  const absl::Time now = absl::Now();
+  outside_.stop.deadline = now + share * (deadline - now);
+  round_.last_deadline = deadline;
+  while (!Asked().lower && MaySearchAt(budget_bytes)) {
+    SearchRound(budget_bytes, improved);
+  }
+  outside_.stop.deadline = deadline;
 }
 
 void BudgetBisection::SearchUntilDeadline(
     int64_t budget_bytes,
     const std::function<void(const LaidOutSchedule&)>& improved,
     const LaidOutSchedule* known) {
-  const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
+  if (known != nullptr) Asked().lower = *known;
+  round_.last_deadline = outside_.stop.deadline;
+  while (MaySearchAt(budget_bytes) && !IsBestAt(budget_bytes)) {
+    SearchRound(budget_bytes, improved);
+  }
+}
+
+bool BudgetBisection::MaySearchAt(int64_t budget_bytes) const {
+  return std::max(Asked().bound_bytes, Asked().least_target_bytes) <=
+             budget_bytes &&
+         !outside_.Interrupted();
+}
+
+bool BudgetBisection::IsBestAt(int64_t budget_bytes) const {
+  if (!Asked().lower) return false;
+  double enough_ns = Asked().upper->step_ns;
+  const PointBound& proof = Asked().search->proof();
+  if (proof.target_bytes == budget_bytes) {
+    enough_ns = std::max(enough_ns, proof.enough_ns);
+  }
+  return Asked().lower->step_ns <= enough_ns;
+}
+
+void BudgetBisection::SearchRound(
+    int64_t budget_bytes,
+    const std::function<void(const LaidOutSchedule&)>& improved) {
   SearchMode& asked = Asked();
-  if (known != nullptr) asked.lower = *known;
-  if (std::max(asked.bound_bytes, asked.least_target_bytes) > budget_bytes) {
-    return;
-  }
   asked.share = 1;
-  BudgetTask task = {budget_bytes, 0, options_.seed, /*must_find=*/true};
-  for (task.work = tuning.first_timed_work; !outside_.Interrupted();) {
-    const absl::Time begin = absl::Now();
-    TargetSearch(asked, task, outside_).Run({});
-    ++task.seed;
-    task.work = NextTimedWork(task.work, absl::Now() - begin);
-    if (!asked.here) continue;
-    if (!asked.lower || asked.here->step_ns < asked.lower->step_ns) {
-      improved(*asked.here);
-    }
-    asked.lower = asked.here;
-    double enough_ns = asked.upper->step_ns;
-    const PointBound& proof = asked.search->proof();
-    if (proof.target_bytes == budget_bytes) {
-      enough_ns = std::max(enough_ns, proof.enough_ns);
-    }
-    if (asked.lower->step_ns <= enough_ns) return;
+  round_.work = NextTimedWork();
+  const absl::Time begin = absl::Now();
+  const BudgetTask task = {budget_bytes, round_.work,
+                           options_.seed + round_.number, /*must_find=*/true};
+  TargetSearch(asked, task, outside_).Run({});
+  round_.took = absl::Now() - begin;
+  ++round_.number;
+  if (!asked.here) return;
+  if (!asked.lower || asked.here->step_ns < asked.lower->step_ns) {
+    improved(*asked.here);
   }
+  asked.lower = asked.here;
 }
 
 const StepBound* BudgetBisection::ProofAt(int64_t budget_bytes) const {

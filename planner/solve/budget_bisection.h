@@ -85,6 +85,10 @@ class BudgetBisection {
   // Of what follows.
   void SetDeadline(absl::Time deadline) { outside_.stop.deadline = deadline; }
 
+  // SearchUntilDeadline's first rounds, until a plan is found or so large a
+  // share of the time is over.
+  void FindWithin(double share, int64_t budget_bytes,
+                  const std::function<void(const LaidOutSchedule&)>& improved);
   // Searches at the budget alone, round after round, until interrupted or until
   // what was found is proven the best there is: better within a time limit, and
   // not monotone in the budget.
@@ -115,8 +119,13 @@ class BudgetBisection {
     return Asked().codecs ? *modes_[modes_.size() - 2] : Asked();
   }
   std::optional<Point> NextPoint() const;
-  // Of a search until a deadline, after a round with `work` that took so long.
-  double NextTimedWork(double work, absl::Duration took) const;
+  // Of a search until a deadline: whether it may go on, what it knows, and its
+  // next round.
+  bool MaySearchAt(int64_t budget_bytes) const;
+  bool IsBestAt(int64_t budget_bytes) const;
+  void SearchRound(int64_t budget_bytes,
+                   const std::function<void(const LaidOutSchedule&)>& improved);
+  double NextTimedWork() const;
   void SearchPoint(const Point& point);
   // What the mode found, with the step time that the mode asked for gives it.
   const LaidOutSchedule& Timed(SearchMode& mode) const;
@@ -146,6 +155,14 @@ class BudgetBisection {
   int lower_ = 0, upper_ = 0;
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;
   bool lower_searched_ = false;
+  // The last round of a search until a deadline.
+  struct Round {
+    uint64_t number = 0;  // how many there were
+    double work = 0;
+    absl::Duration took;
+    absl::Time last_deadline;  // of all rounds
+  };
+  Round round_;
 };
 
 }  // namespace loadline::planner

@@ -60,12 +60,7 @@ class Solver {
     };
     searched_ = bisection.searched();
     if (options_.time_limit) {
-      const std::optional<LaidOutSchedule> start = Start();
-      const bool fits = start && start->arena_bytes <= options_.budget_bytes;
-      if (fits) Improved(*start);
-      bisection.SearchUntilDeadline(options_.budget_bytes, improved,
-                                    fits ? &*start : nullptr);
-      NoteProof(bisection, options_.budget_bytes);
+      SolveUntilDeadline(bisection, improved);
     } else {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
@@ -116,6 +111,22 @@ class Solver {
   }
 
  private:
+  // Where a short search finds nothing, the plan of the fewest bytes may fit.
+  void SolveUntilDeadline(
+      BudgetBisection& bisection,
+      const std::function<void(const LaidOutSchedule&)>& improved) {
+    const int64_t budget_bytes = options_.budget_bytes;
+    bisection.FindWithin(model_.tuning.bisection.timed_find_share, budget_bytes,
+                         improved);
+    std::optional<LaidOutSchedule> start;
+    if (!best_ && !outside_.Interrupted()) start = Start();
+    const bool fits = start && start->arena_bytes <= budget_bytes;
+    if (fits) Improved(*start);
+    bisection.SearchUntilDeadline(budget_bytes, improved,
+                                  fits ? &*start : nullptr);
+    NoteProof(bisection, budget_bytes);
+  }
+
   // Memory is counted at the places of items, copies lie between them: a search
   // has nothing to work on without nodes.
   bool HasNodes() const { return model_.node_count > 0; }

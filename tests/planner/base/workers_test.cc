@@ -36,6 +36,7 @@ class Crowd {
 TEST(Workers, RunsEveryTaskOnce) {
   for (int threads : {1, 2, 8}) {
     Workers workers(threads);
+    EXPECT_EQ(workers.threads(), threads);
     for (int count : {0, 1, 7, 1000}) {
       std::vector<std::atomic<int>> runs(count);
       workers.Run(count, [&](int i) { ++runs[i]; });

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "planner/bound/bound.h"
 #include "planner/schedule/simulate.h"
+#include "tests/planner/support/layered_graph.h"
 #include "tests/planner/support/random_problem.h"
 
 namespace loadline::planner {
@@ -103,6 +106,34 @@ TEST(SearchAtPoint, EveryStageCanBeSwitchedOff) {
     *kSwitches(tuning)[off] = false;
     EXPECT_FALSE(SearchWith(problem, tuning).empty()) << off;
   }
+}
+
+// So little work is one walk's: three share it in other moves.
+TEST(SearchAtPoint, EachThreadHasAWalkUntilADeadline) {
+  Workers one(1), three(3);
+  const absl::Time late = absl::Now() + absl::Hours(1);
+  int found = 0, other = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Problem problem = LayeredGraph(seed, 90);
+    const SearchModel model = MakeSearchModel(problem, true, false);
+    const std::vector<Schedule> orders = SeedOrders(model);
+    PointSearchOptions options;
+    options.target_bytes =
+        FindLifetimes(model, GivenOrder(model)).peak_bytes * 8 / 10;
+    options.work = 60'000;
+    const auto step_ns = [&](Workers& workers, absl::Time deadline) {
+      const std::vector<FoundSchedule> finds =
+          SearchAtPoint(model, orders, {}, options,
+                        {.stop = {.deadline = deadline}, .workers = &workers});
+      return finds.empty() ? 0.0 : finds.front().step_ns;
+    };
+    const double plain_ns = step_ns(three, absl::InfiniteFuture());
+    found += plain_ns > 0;
+    EXPECT_EQ(step_ns(one, late), plain_ns);
+    other += step_ns(three, late) != plain_ns;
+  }
+  EXPECT_GT(found, 0);
+  EXPECT_GT(other, 0);
 }
 
 TEST(SearchAtPoint, OnlyTheFirstDescentIsLeftWithoutStages) {
