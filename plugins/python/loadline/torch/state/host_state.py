@@ -23,9 +23,12 @@ from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import (inside_operator, paused, record_in_open_ledger,
                                            watched)
-from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT, LOAD,
-                                                LOAD_GRADIENT, START_STORE,
-                                                START_STORE_GRADIENT, UPDATE, StateMoves,
+from loadline.torch.rewrite.parameter_moves import parameter_movers
+from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT,
+                                                END_STORE_PARAMETER, LOAD, LOAD_GRADIENT,
+                                                LOAD_PARAMETER, START_STORE,
+                                                START_STORE_GRADIENT,
+                                                START_STORE_PARAMETER, UPDATE, StateMoves,
                                                 movers)
 from loadline.torch.state.host_gradients import HostGradient, HostGradients
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
@@ -259,6 +262,8 @@ class HostState:
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
+        if (mover := parameter_movers.get(moves.number)) is not None:
+            mover.arrive(bucket.parameters)
         self.gradients.bring_back(bucket.parameters)
         with recorded():
             run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
@@ -300,6 +305,9 @@ class HostState:
                                (END_STORE_GRADIENT, self.gradients.end_store),
                                (LOAD_GRADIENT, self.gradients.load)):
             do[action] = functools.partial(method, self.moves)
+        if (mover := parameter_movers.get(self.moves.number)) is not None:
+            do.update({START_STORE_PARAMETER: mover.start_store,
+                       END_STORE_PARAMETER: mover.end_store, LOAD_PARAMETER: mover.load})
         with paused():
             for action, number in self.moves.tail:
                 do[action](number)
