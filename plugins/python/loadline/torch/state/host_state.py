@@ -142,8 +142,9 @@ class HostState:
         return {name: value.clone() if isinstance(value, torch.Tensor) else value
                 for name, value in group.items() if name != "params"}
 
-    def _check_updated(self) -> None:
-        """At a step: what the backward has updated, it would update now."""
+    def _check_updated(self) -> list[int]:
+        """At a step: what the backward has updated, it would update now. Returns the buckets
+        with gradients of another backward, as of the model that is not compiled."""
         for bucket, before in self._in_backward.items():
             now = self._settings(bucket)
             if now.keys() != before.keys() or any(
@@ -160,7 +161,12 @@ class HostState:
         if not self._in_backward:
             for bucket in self.moves.in_backward:
                 self.gradients.refuse_used(self.buckets[bucket].parameters)
+        missed = [bucket for bucket in sorted(self.moves.in_backward)
+                  if bucket not in self._in_backward and any(
+                      one.grad is not None and not isinstance(one.grad, HostGradient)
+                      for one in self.buckets[bucket].parameters)]
         self._in_backward.clear()
+        return missed
 
     def _drop_stores(self) -> None:
         """Drops stores that a failed forward started: that state is still on the device."""
@@ -296,7 +302,7 @@ class HostState:
     def _update_moved(self) -> None:
         """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
-        self._check_updated()
+        missed = self._check_updated()
         self._watch_resident("resident state")
         do: dict[str, Callable[[int], None]] = {
             START_STORE: self.start_store, END_STORE: self.end_store,
@@ -311,6 +317,8 @@ class HostState:
         with paused():
             for action, number in self.moves.tail:
                 do[action](number)
+            for number in missed:
+                self.update(number)
             self._bring_back()
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
