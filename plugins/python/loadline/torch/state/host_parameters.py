@@ -196,9 +196,10 @@ class HostParameters:
             self._warned = True
             warnings.warn(
                 f"loadline: another tensor has the memory that the parameter {seen[0]} had "
-                "on the device (a kept state_dict(), p.data or a view of it). It takes "
-                "memory beyond the plan, and no longer changes with the parameter: with "
-                "offload_parameters=True keep copies, or the parameters themselves",
+                "on the device (a kept state_dict(), p.data or a view of it, or a loss whose "
+                "backward has not run). It takes memory beyond the plan, and no longer "
+                "changes with the parameter: with offload_parameters=True keep copies, or the "
+                "parameters themselves",
                 LoadlineWarning, stacklevel=2)
 
     def load(self, number: int) -> None:
