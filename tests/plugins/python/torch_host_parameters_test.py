@@ -3,6 +3,7 @@ import copy
 import io
 import unittest
 import warnings
+from unittest import mock
 
 import torch
 from torch import nn
@@ -13,6 +14,7 @@ from loadline.torch.compat.lanes import IN, MAIN, OUT
 from loadline.torch.rewrite.copies import ARRIVE, Slab, slabs, start_arrival
 from loadline.torch.rewrite.parameter_moves import ParameterMoves
 from loadline.torch.session.session import session_of_model
+from loadline.torch.state import host_state
 from loadline.torch.state.host_parameters import HostParameters
 from fake_lanes import FakeLanes, Race
 from models import MODELS
@@ -350,6 +352,39 @@ class Programs(unittest.TestCase):
             return losses + train(call, optimizer, batch, 2)
 
         self.same(program)
+
+
+class ErrorInBackward(unittest.TestCase):
+    def test_leaves_each_parameter_old_or_new(self):
+        plain, other, batch = deep_mlp()
+        train(plain, other, batch, 1)
+        model, optimizer, batch = deep_mlp()
+        call = prepare(model, optimizer, batch)
+        before = [p.detach().clone() for p in model.parameters()]
+        loss, done = call(*batch), []
+
+        def run_step(whole, run=host_state.run_step):
+            if len(done) == 5:
+                raise MemoryError
+            done.append(run(whole))
+
+        with mock.patch.object(host_state, "run_step", run_step):
+            with self.assertRaises(MemoryError):
+                loss.backward()
+        changed = 0
+        for p, old, new in zip(model.parameters(), before, plain.parameters()):
+            self.assertTrue(torch.equal(p, old) or torch.equal(p, new))
+            changed += torch.equal(p, new)
+        self.assertGreater(changed, 4)
+        with self.assertRaisesRegex(loadline.LoadlineError, "every backward is a step"):
+            call(*batch).backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        plain.load_state_dict(model.state_dict())
+        other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        self.assertTrue(same_bits([*train(plain, other, batch, 2), *everything(plain, other)],
+                                  [*train(call, optimizer, batch, 2),
+                                   *everything(model, optimizer)]))
 
 
 class Lanes(unittest.TestCase):
