@@ -445,6 +445,20 @@ class InBackward(unittest.TestCase):
         self.assertTrue(same_bits(program(plain, plain, other),
                                   program(self.model, self.call, self.optimizer)))
 
+    def test_gradients_of_the_model_that_is_not_compiled(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        plain = copy.deepcopy(self.model)
+        other = torch.optim.AdamW(plain.parameters())
+        other.load_state_dict(copy.deepcopy(self.optimizer.state_dict()))
+        for model, call, optimizer in ((plain, plain, other),
+                                       (self.model, self.call, self.optimizer)):
+            train(model, optimizer, self.batch, 2)
+            optimizer.zero_grad()
+            train(call, optimizer, self.batch, 1)
+        self.assertTrue(same_bits([*plain.parameters()], [*self.model.parameters()]))
+        self.assertTrue(same_bits(states(other), states(self.optimizer)))
+
     def test_a_backward_behind_the_forward_of_another_shape(self):
         self.optimizer.step()
         self.optimizer.zero_grad()

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import torch
+from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
 
 MAIN, IN, OUT = "main", "in", "out"
@@ -43,6 +44,10 @@ class Lanes:
 
     def host_memory(self, bytes_: int) -> torch.Tensor:
         return torch.empty(bytes_, dtype=torch.uint8)
+
+    def seen_by_device(self, memory: torch.Tensor) -> torch.Tensor:
+        """The same bytes of `host_memory` as a tensor of the device."""
+        return memory
 
     def mark(self, lane: str) -> Any:
         """The end of the work that the lane has so far."""
@@ -80,6 +85,16 @@ class Lanes:
 def _unpin(device: torch.device, address: int) -> None:
     torch.cuda.synchronize(device)  # copies may be in flight
     torch.cuda.cudart().cudaHostUnregister(address)
+
+
+class _Seen:
+    """Host memory, for torch.as_tensor, which keeps this and with it the memory."""
+
+    def __init__(self, memory: torch.Tensor):
+        self.memory = memory
+        self.__cuda_array_interface__ = {
+            "shape": (memory.numel(),), "typestr": "|u1", "version": 2,
+            "data": (memory.data_ptr(), False)}
 
 
 class CudaLanes(Lanes):
@@ -130,6 +145,15 @@ class CudaLanes(Lanes):
             return torch.empty(bytes_, dtype=torch.uint8, pin_memory=True)
         weakref.finalize(memory, _unpin, self.device, memory.data_ptr()).atexit = False
         return memory
+
+    def seen_by_device(self, memory: torch.Tensor) -> torch.Tensor:
+        """Kernels read pinned memory at the host's own address, through the bus."""
+        seen = torch.as_tensor(_Seen(memory), device=self.device)
+        if seen.data_ptr() != memory.data_ptr() or seen.device != self.device:
+            raise Unsupported(
+                f"{self.device} cannot read pinned host memory in place, which "
+                "offload_parameters=True needs")
+        return seen
 
     def mark(self, lane: str) -> Any:
         event = torch.cuda.Event()

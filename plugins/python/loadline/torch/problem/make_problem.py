@@ -56,7 +56,9 @@ class TracedProblem:
     end: int  # the node after the last gradient; without updates, the number of nodes
     state: dict[int, int]  # value id to bucket, for optimizer state
     gradients: list[Gradient] = dataclasses.field(default_factory=list)  # that may leave
-    parameters: frozenset[int] = frozenset()  # value ids of those that may leave
+    # By value id: numbers of parameters that may leave (parameters.py), and their memory.
+    parameters: dict[int, tuple[int, torch.fx.Node]] = dataclasses.field(
+        default_factory=dict)
 
     @property
     def boundary(self) -> int:
@@ -145,10 +147,11 @@ class _Writer:
                  state: Sequence[StateBucket], copies: torch.device | None,
                  states: bool, measured_ns: Mapping[torch.fx.Node, int],
                  loss_bytes: int, step_bytes: int, gradients: Sequence[Gradient],
-                 early: frozenset[int], parameters: frozenset[torch.fx.Node]):
+                 early: frozenset[int], parameters: Mapping[torch.fx.Node, int]):
         self.joint = joint
         self.parameters = parameters
-        self.leaving_parameters: set[int] = set()  # value ids, of all versions
+        # By value id, of all versions.
+        self.leaving_parameters: dict[int, tuple[int, torch.fx.Node]] = {}
         self.loss_bytes = loss_bytes
         self.step_bytes = step_bytes
         self.machine = machine
@@ -341,7 +344,7 @@ class _Writer:
         id_ = self.value(name, self.joint.bytes[root], node, **fields,
                          **({} if leaves else {"offload": False}))
         if leaves:
-            self.leaving_parameters.add(id_)
+            self.leaving_parameters[id_] = self.parameters[root], root
         return id_
 
     def new_parameters(self, bucket: int) -> list[list[int]]:
@@ -429,7 +432,7 @@ class _Writer:
             document["machine"] = machine
         return TracedProblem(self.joint, document, self.operations, self.values, end,
                              self.state_of, self.gradients,
-                             frozenset(self.leaving_parameters))
+                             self.leaving_parameters)
 
 
 def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
@@ -438,7 +441,8 @@ def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = 
                  loss_bytes: int = 0, step_bytes: int = 0,
                  gradients: Sequence[Gradient] = (),
                  early: frozenset[int] = frozenset(),
-                 parameters: frozenset[torch.fx.Node] = frozenset()) -> TracedProblem:
+                 parameters: Mapping[torch.fx.Node, int] = MappingProxyType({})
+                 ) -> TracedProblem:
     """copies: the device whose values may be copied, or None; state may always be.
     states: random operations may run again, from a saved state (random_state.py).
     measured_ns: by operator; the roofline prices the others. loss_bytes: that a loss
@@ -448,3 +452,10 @@ def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = 
     last gradient. parameters: that may rest on the host (parameters.py)."""
     return _Writer(joint, machine, state, copies, states, measured_ns, loss_bytes,
                    step_bytes, gradients, early, parameters).write()
+
+
+def staying(traced: TracedProblem) -> dict[str, Any]:
+    """The same problem with all parameters on the device."""
+    return {**traced.document, "values": [
+        {**value, "offload": False} if value["id"] in traced.parameters else value
+        for value in traced.document["values"]]}

@@ -123,6 +123,15 @@ def WAIT(value: torch.Tensor, token: torch.Tensor, slab: int,
     return token.clone()
 
 
+def start_arrival(host: Slab, source: torch.Tensor, slot: int = -1) -> torch.Tensor:
+    """A token for `arrive`. slot: -1 if the source, host memory, is none of the slab's."""
+    there, = host.lanes.copy_in([source])
+    number = host.next_arrival = host.next_arrival + 1
+    host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
+    host.in_bytes += source.numel()
+    return torch.tensor(number)
+
+
 @operator("reload(Tensor token, int slab, int slot) -> Tensor", _token)
 def RELOAD(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
     """Starts to copy the slot into new device memory and returns a token for `arrive`."""
@@ -134,11 +143,7 @@ def RELOAD(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
             "forward, or plan with offload=False")
     # MAIN allocates and frees the storage, so its allocator need not know of the copy. IN
     # waits for MAIN, which at this point has waited for the copy out.
-    there, = host.lanes.copy_in([host.slot(slot)])
-    number = host.next_arrival = host.next_arrival + 1
-    host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
-    host.in_bytes += host.at[slot][1]
-    return torch.tensor(number)
+    return start_arrival(host, host.slot(slot), slot)
 
 
 def _arrived(token: torch.Tensor, slab: int, size: list[int], stride: list[int],

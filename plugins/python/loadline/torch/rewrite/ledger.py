@@ -18,11 +18,28 @@ import torch
 from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import result_bytes
-from loadline.torch.rewrite import copies
+from loadline.torch.rewrite import copies, parameter_moves
 from loadline.torch.rewrite.state_moves import MOVE_STATE, STATE_TOKEN
 
 # Operators that return tokens, which are no device memory.
-_TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN)
+_TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN,
+           parameter_moves.BEGIN_PARAMETERS, parameter_moves.CHECK_EPOCH,
+           parameter_moves.KEEP_PARAMETER, parameter_moves.STORE_PARAMETER)
+
+# Of parameters that are in host memory: no ledger counts these storages.
+_host: dict[int, Any] = {}
+
+
+def is_left_out(tensor: torch.Tensor) -> bool:
+    return torch_internals.storage_key(tensor) in _host
+
+
+def leave_out(tensor: torch.Tensor) -> None:
+    """The tensor's storage is host memory, whatever its device."""
+    for key in [key for key, storage in _host.items() if storage.expired()]:
+        del _host[key]
+    _host[torch_internals.storage_key(tensor)] = torch_internals.StorageWeakRef(
+        tensor.untyped_storage())
 
 
 class Ledger:
@@ -41,6 +58,8 @@ class Ledger:
         for value in torch_internals.pytree.tree_leaves(values):
             if isinstance(value, torch.Tensor) and value.layout is torch.strided:
                 storage = value.untyped_storage()
+                if is_left_out(value):
+                    continue
                 self._watched[torch_internals.storage_key(value)] = (
                     torch_internals.StorageWeakRef(storage), storage.nbytes())
 
@@ -216,8 +235,10 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                                             values.__getitem__)
             values[node] = node.target(*args, **kwargs)
             del args, kwargs
-            if node.target is copies.RELOAD:  # its destination exists from here on
-                ledger.watch(copies.on_its_way(node.args[1], values[node]))
+            if node.target in (copies.RELOAD, parameter_moves.LOAD_PARAMETER):
+                # Its destination exists from here on.
+                slab = node.args[1 if node.target is copies.RELOAD else 2]
+                ledger.watch(copies.on_its_way(slab, values[node]))
                 ledger.sample(node.name)
             elif node.target not in _TOKENS:
                 ledger.watch(values[node])

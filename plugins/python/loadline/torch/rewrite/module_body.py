@@ -17,7 +17,10 @@ from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
 from loadline.torch.problem.make_problem import TracedProblem, Snapshot
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.plan_order import mark_places
-from loadline.torch.rewrite.program import (Copy, Item, Run, StateCopy, Update,
+from loadline.torch.rewrite.parameter_moves import (BEGIN_PARAMETERS, CHECK_EPOCH, END_STORE,
+                                                    KEEP_PARAMETER, LOAD_PARAMETER,
+                                                    START_STORE, STORE_PARAMETER)
+from loadline.torch.rewrite.program import (Copy, Item, ParameterCopy, Run, StateCopy, Update,
                                             moments)
 from loadline.torch.rewrite.state_moves import (BEGIN, BEGIN_BACKWARD, CHECK_PARAMETERS,
                                                 LEAVE_GRADIENTS, MEASURE_GRADIENT, MOVE_STATE,
@@ -41,9 +44,14 @@ class Step:
     states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, in this module
     gradients: tuple[GradientMove, ...] = ()  # of the gradients that may leave
     in_backward: frozenset[int] = frozenset()  # buckets that the backward updates
+    parameter_moves: int | None = None  # in parameter_moves.parameter_moves_by_graph
+    # By memory: numbers of the parameters that move; and those that rest on the host.
+    parameters: dict[torch.fx.Node, int] = dataclasses.field(default_factory=dict)
+    resting: frozenset[torch.fx.Node] = frozenset()
+    epoch: torch.fx.Node | None = None  # of the parameters, in this module
 
 
-def _layout(item: Copy) -> tuple[list[int], list[int], int]:
+def _layout(item: Copy | ParameterCopy) -> tuple[list[int], list[int], int]:
     value = item.value.meta["val"]
     return list(value.size()), list(value.stride()), value.storage_offset()
 
@@ -68,7 +76,8 @@ class ModuleWriter:
         self.state_token: torch.fx.Node | None = None  # orders this module's state moves
         self.offloading: dict[int, torch.fx.Node] = {}  # by slot: source of its copy out
         # By value: a reload that nothing has read yet, and its token.
-        self.arriving: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
+        self.arriving: dict[torch.fx.Node, tuple[Copy | ParameterCopy, torch.fx.Node]] = {}
+        self.given: dict[torch.fx.Node, torch.fx.Node] = {}  # moved parameters
         # Nodes that stay although nothing in this module reads them. A random operator
         # advances the generator even if its result is computed again before any reader.
         self.kept: set[torch.fx.Node] = set()
@@ -83,6 +92,13 @@ class ModuleWriter:
         self.current[node] = copy
         if node in self.joint.root:
             self.copied.setdefault(self.joint.root[node], []).append(node)
+
+    def input(self, node: torch.fx.Node, copy: torch.fx.Node) -> None:
+        """Of the forward. What rests on the host is not read before it is loaded."""
+        if node in self.step.parameters:
+            self.given[node] = copy
+        if node not in self.step.resting:
+            self.set(node, copy)
 
     def get(self, node: torch.fx.Node) -> torch.fx.Node:
         """The node's latest copy; a missing view or constant is written here."""
@@ -195,12 +211,25 @@ class ModuleWriter:
         self.arriving[item.value] = item, self.token(
             copies.RELOAD, self.step.tokens[item.slot], self.step.slab, item.slot)
 
-    def arrive(self, item: Copy, token: torch.fx.Node) -> None:
+    def arrive(self, item: Copy | ParameterCopy, token: torch.fx.Node) -> None:
         value = item.value.meta["val"]
         copy = self.graph.call_function(copies.ARRIVE, (
             token, self.step.slab, *_layout(item), value.dtype, value.device))
         copy.meta = dict(item.value.meta)
         self.set(item.value, copy)
+        if isinstance(item, ParameterCopy) and item.kept:
+            self.call_mover(KEEP_PARAMETER, copy, self.step.parameter_moves, item.number)
+
+    def load_parameter(self, item: ParameterCopy) -> None:
+        self.forget(item.value)
+        token = self.token(LOAD_PARAMETER, self.ordered(), self.step.parameter_moves,
+                           self.step.slab, item.number)
+        self.kept.add(token)
+        self.arriving[item.value] = item, token
+
+    def store_parameter(self, item: ParameterCopy, begins: bool) -> None:
+        self.call_mover(STORE_PARAMETER, self.get(item.value), self.step.parameter_moves,
+                        item.number, START_STORE if begins else END_STORE)
 
     def snapshot(self, operation: Operation) -> None:
         device = random_state.device_of(operation.node)
@@ -211,25 +240,45 @@ class ModuleWriter:
     def move_state(self, action: str, bucket: int = -1) -> None:
         self.call_mover(MOVE_STATE, self.step.moves, action, bucket)
 
-    def call_mover(self, target: Any, *args: Any) -> None:
+    def ordered(self) -> torch.fx.Node:
+        """The token that this module's moves write to."""
         if self.state_token is None:
             self.state_token = self.token(STATE_TOKEN)
-        self.kept.add(self.graph.call_function(target, (self.state_token, *args)))
+        return self.state_token
+
+    def call_mover(self, target: Any, *args: Any) -> None:
+        self.kept.add(self.graph.call_function(target, (self.ordered(), *args)))
 
     def update(self, bucket: int) -> None:
         mine = [one for one in self.gradients if one.bucket == bucket]
         roots = [self.joint.root[self.inputs[one.place]] for one in mine]
+        for root in {*roots} & {*self.arriving}:
+            self.get(root)
         copies_ = [self.current[node] for root in roots for node in self.copied.get(root, ())]
         self.call_mover(
-            UPDATE_IN_BACKWARD, [copy for copy in copies_ if copy.op == "placeholder"],
+            UPDATE_IN_BACKWARD, [copy for copy in copies_ if (
+                copy.op == "placeholder" or copy.target is copies.ARRIVE)],
             [self.get(one.leaf) for one in mine], self.step.moves, bucket)
 
+    def begin_parameters(self, forward: bool) -> None:
+        if self.step.parameter_moves is None:
+            return
+        if forward:
+            self.step.epoch = self.token(
+                BEGIN_PARAMETERS, [self.given[value] for value in self.step.parameters],
+                self.step.parameter_moves)
+            self.kept.add(self.step.epoch)
+        else:
+            self.call_mover(CHECK_EPOCH, self.step.epoch, self.step.parameter_moves)
+
     def write(self, items: list[Item], forward: bool) -> None:
+        self.begin_parameters(forward)
         if forward and self.step.moves is not None:
             self.move_state(BEGIN)
             if self.leaving or self.step.in_backward:
                 self.call_mover(CHECK_PARAMETERS, [
-                    self.get(self.inputs[one.place]) for one in self.gradients],
+                    self.given.get(node) or self.get(node) for node in (
+                        self.inputs[one.place] for one in self.gradients)],
                     self.step.moves)
         if not forward and (self.leaving or self.step.in_backward):
             self.move_state(BEGIN_BACKWARD)
@@ -242,9 +291,16 @@ class ModuleWriter:
                 self.move_state(action_of(item, begins), item.bucket)
             elif isinstance(item, Update):
                 self.update(item.bucket)
+            elif isinstance(item, ParameterCopy) and item.out:
+                self.store_parameter(item, begins)
+            elif isinstance(item, ParameterCopy):
+                self.load_parameter(item)
             elif isinstance(item, Copy):
                 (self.start_offload if begins else self.end_offload if item.out
                  else self.reload)(item)
+        for value, (arriving, _) in [*self.arriving.items()]:
+            if isinstance(arriving, ParameterCopy) and arriving.kept:
+                self.get(value)
         if not forward and self.leaving:
             self.call_mover(LEAVE_GRADIENTS, [self.left[value] for value in self.leaving],
                             self.step.moves)

@@ -5,6 +5,7 @@ Tested by tests/plugins/python/torch_step_test.py.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 import warnings
 import weakref
@@ -12,16 +13,18 @@ from typing import Any
 
 import torch
 from loadline import planning
-from loadline.errors import InternalError, LoadlineError, LoadlineWarning
+from loadline.budget import SMALLEST
+from loadline.errors import Infeasible, InternalError, LoadlineError, LoadlineWarning
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops, with_copy_calls
 from loadline.torch.problem.fuse import fuse
 from loadline.torch.problem.gradients import gradients_of
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
-from loadline.torch.problem.make_problem import TracedProblem, make_problem
+from loadline.torch.problem.make_problem import TracedProblem, make_problem, staying
 from loadline.torch.problem.measure import measured_ns
 from loadline.torch.problem.parameters import leaving_parameters
+from loadline.torch.rewrite.parameter_moves import ParameterMoves, parameter_moves_of
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.rewrite.program import Program, peaks, program_of
@@ -36,6 +39,7 @@ class Solved:
     plan: planning.Plan
     program: Program
     moves: StateMoves
+    parameters: ParameterMoves
     peak_bytes: int
     update_peak_bytes: int
     whole_bytes: int  # peak if everything is kept
@@ -85,13 +89,14 @@ class Partitioner(
         times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
             self.options.measure) else {}
         solved = self.solve(joint, times)
-        parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
+        parts = split(solved.traced, solved.program, joint_inputs, solved.moves,
+                      solved.parameters, **kwargs)
         partition_s = parts.partition_s
         if parts.refused:  # plan again, with these values saved
             joint.keep(parts.refused)
             solved = self.solve(joint, times)
             parts = split(solved.traced, solved.program, joint_inputs, solved.moves,
-                          **kwargs)
+                          solved.parameters, **kwargs)
             partition_s += parts.partition_s
         names = [node.name for node in parts.refused]
         self.recorder.record(PlannedGraph(
@@ -100,7 +105,8 @@ class Partitioner(
             self.number, solved.traced, solved.update_peak_bytes,
             StateMoves(0) if names else solved.moves,
             recomputed_flops(solved.traced, solved.plan.sequence),
-            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
+            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names,
+            parameters=ParameterMoves() if names else solved.parameters))
         if names:
             warnings.warn(
                 "loadline: PyTorch's partitioner saves values that the plan computes "
@@ -140,11 +146,27 @@ class Partitioner(
                             gradients, early, leaving_parameters(
                                 joint, self.parameters, gradients, early))
 
+    def better_plan(self, traced: TracedProblem
+                    ) -> tuple[dict[str, Any], int, planning.Plan]:
+        """Of those in which parameters may leave, and in which they stay, as an estimate's.
+        The search finds the latter more easily, because it has less to choose."""
+        whole = self.whole_bytes(traced.document)
+        documents = [traced.document, *([staying(traced)] if traced.parameters else [])]
+        found, refused = [], []
+        for document in documents:
+            try:
+                found.append(plan_for_ranks(document, self.options, self.number, whole))
+            except Infeasible as error:
+                refused.append(error)
+        if not found:
+            raise min(refused, key=lambda error: error.smallest_met_bytes or math.inf)
+        smallest = self.options.budget == SMALLEST
+        return min(found, key=lambda made: (
+            made[2].budget_bytes if smallest else 0, made[2].step_ns))
+
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         traced = self.pose(joint, times)
-        traced.document, whole, plan = plan_for_ranks(
-            traced.document, self.options, self.number,
-            self.whole_bytes(traced.document))
+        traced.document, whole, plan = self.better_plan(traced)
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)
@@ -160,4 +182,6 @@ class Partitioner(
             # The optimizer's own step updates all buckets.
             moves = dataclasses.replace(moves, updated=frozenset(), tail=())
             update_peak = max(update_peak, at_once) if tail_steps else update_peak
-        return Solved(traced, plan, program, moves, peak, update_peak, whole)
+        return Solved(traced, plan, program, moves, parameter_moves_of(
+            traced, plan.document, self.options.state_number, program), peak, update_peak,
+            whole)

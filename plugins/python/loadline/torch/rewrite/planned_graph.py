@@ -13,6 +13,7 @@ from loadline.budget import format_bytes
 from loadline.torch.compat import tiers
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite.copies import Slab
+from loadline.torch.rewrite.parameter_moves import ParameterMoves
 from loadline.torch.rewrite.state_moves import StateMoves
 from loadline.torch.solve.options import Options
 
@@ -40,6 +41,7 @@ class PlannedGraph:
     # Values that PyTorch's partitioner saves or recomputes against the plan after a
     # second attempt; its own modules then run.
     not_obeyed: list[str] = dataclasses.field(default_factory=list)
+    parameters: ParameterMoves = ParameterMoves()  # moves of these
 
     @property
     def step_peak_bytes(self) -> int:

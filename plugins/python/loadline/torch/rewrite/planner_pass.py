@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import pathlib
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from loadline._library import version as loadline_version
@@ -30,12 +31,13 @@ class PlannerPass:
     number: int = 0  # of the graph, if the model has several
     # By input of the graph: the parameter that it is, if gradients may leave.
     owners: tuple[Owner | None, ...] = ()
-    # Inputs of the graph that are parameters, if these may leave.
-    parameters: frozenset[int] = frozenset()
+    # By input of the graph: the number of the parameter that it is, if it may leave.
+    parameters: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.
         files = sorted(map(str, pathlib.Path(__file__).parents[2].rglob("*.py")))
         return hashlib.sha256(
-            f"{self.options} {self.number} {self.owners} {loadline_version()}".encode()
+            f"{self.options} {self.number} {self.owners} {self.parameters} "
+            f"{loadline_version()}".encode()
             + torch_internals.get_hash_for_files(tuple(files))).hexdigest()

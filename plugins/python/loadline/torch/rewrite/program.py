@@ -39,24 +39,40 @@ class StateCopy:
 
 
 @dataclasses.dataclass(frozen=True)
+class ParameterCopy:
+    """Of a parameter, or of what its update has made of it."""
+
+    value: torch.fx.Node  # its memory
+    number: int
+    out: bool
+    # The device memory that a copy in fills is updated, or stays when the step ends.
+    kept: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Update:
     bucket: int
+    parameters: tuple[torch.fx.Node, ...] = ()  # memory of those that may leave
 
 
-Item = Run | Copy | Snapshot | StateCopy | Update
+Item = Run | Copy | Snapshot | StateCopy | ParameterCopy | Update
 Program = tuple[list[Item], list[Item], list[Item]]
 
 
 def program_of(traced: TracedProblem, plan: dict[str, Any]) -> Program:
     """The items before the boundary, after it, and after the last gradient."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
+    kept = _kept(traced, plan)
     parts: Program = ([], [], [])
     part = parts[0]
     for step in plan["steps"]:
         if step["lane"] == "compute":
             number = step["node"]
             if number > traced.end:
-                part.append(Update(number - traced.end - 1))
+                part.append(Update(number - traced.end - 1, tuple(
+                    traced.parameters[id_][1] for id_ in (
+                        buffers[buffer]["value"] for buffer in step["in"])
+                    if id_ in traced.parameters)))
             elif (operation := traced.operations[number]) is not None:
                 part.append(operation if isinstance(operation, Snapshot)
                             else Run(operation))
@@ -66,28 +82,50 @@ def program_of(traced: TracedProblem, plan: dict[str, Any]) -> Program:
         out = step["lane"] == "d2h"
         id_ = buffers[step["from"]]["value"]
         value = traced.values[id_]
-        if value is not None:
+        if id_ in traced.parameters:
+            number, value = traced.parameters[id_]
+            part.append(ParameterCopy(value, number, out, step["to"] in kept))
+        elif value is not None:
             part.append(Copy(value, step["to" if out else "from"], out))
         else:
             part.append(StateCopy(traced.state[id_], out))
     return parts
 
 
-def starts(items: list[Item]) -> dict[int, list[Copy | StateCopy]]:
+def _kept(traced: TracedProblem, plan: dict[str, Any]) -> set[int]:
+    """Device buffers of parameters in which these are updated, or stay."""
+    found: set[int] = set()
+    if not traced.parameters:
+        return found
+    buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
+    latest: dict[int, int] = {}  # by parameter: the device buffer that came last
+    for step in plan["steps"]:
+        if step["lane"] == "compute" and step["node"] > traced.end:
+            found.update(step["in"])
+        if step["lane"] == "h2d" and (
+                parameter := traced.parameters.get(buffers[step["to"]]["value"])):
+            latest[parameter[0]] = step["to"]
+    resting = {traced.parameters[value][0] for value in resting_on_host(plan)
+               if value in traced.parameters}
+    return found | {buffer for number, buffer in latest.items() if number not in resting}
+
+
+def starts(items: list[Item]) -> dict[int, list[Copy | StateCopy | ParameterCopy]]:
     """The copies out that start after each item, by its place (-1: before the first).
 
     Each starts as soon as its source exists, but not before the copy that ends first.
     The items themselves list a copy out where it has ended."""
     made: dict[Any, int] = {}  # by value or bucket
-    found: dict[int, list[Copy | StateCopy]] = {}
+    found: dict[int, list[Copy | StateCopy | ParameterCopy]] = {}
     start = -1
     for at, item in enumerate(items):
         if isinstance(item, Run):
             made.update(dict.fromkeys(item.operation.makes, at))
         elif isinstance(item, Update):
             made["state", item.bucket] = at
-        elif isinstance(item, Copy | StateCopy):
-            source = item.value if isinstance(item, Copy) else ("state", item.bucket)
+            made.update(dict.fromkeys(item.parameters, at))
+        elif isinstance(item, Copy | StateCopy | ParameterCopy):
+            source = ("state", item.bucket) if isinstance(item, StateCopy) else item.value
             if item.out:
                 start = max(start, made.get(source, -1))
                 found.setdefault(start, []).append(item)

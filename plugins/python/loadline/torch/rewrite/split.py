@@ -19,7 +19,9 @@ from loadline.torch.problem.joint import computing, is_seeded
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.module_body import ModuleWriter, SplitError, Step
-from loadline.torch.rewrite.program import Copy, Item, Program, Run
+from loadline.torch.rewrite.parameter_moves import (ParameterMoves,
+                                                    parameter_moves_by_graph)
+from loadline.torch.rewrite.program import (Copy, Item, ParameterCopy, Program, Run)
 from loadline.torch.rewrite.state_moves import StateMoves, moves_by_graph
 
 
@@ -42,7 +44,7 @@ def saved_values(traced: TracedProblem, backward: list[Item]) -> list[torch.fx.N
     made.update(traced.joint.root[node] for node in traced.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
     for item in backward:
-        if isinstance(item, Copy):
+        if isinstance(item, Copy | ParameterCopy):
             reads = [item.value] if item.out else []
             makes = [] if item.out else [item.value]
         elif isinstance(item, Run):
@@ -105,9 +107,10 @@ def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]
 
 
 def split(traced: TracedProblem, program: Program, inputs: Any,
-          moves: StateMoves | None = None, **options: Any) -> Split:
-    """moves: of optimizer state, if the program has any. inputs, options: what AOT autograd
-    passes to a partitioner."""
+          moves: StateMoves | None = None, parameters: ParameterMoves | None = None,
+          **options: Any) -> Split:
+    """moves: of optimizer state, if the program has any; parameters: of these. inputs,
+    options: what AOT autograd passes to a partitioner."""
     joint = traced.joint
     forward_part, backward_part, _ = program
     tags = _tag(traced, backward_part)
@@ -120,7 +123,7 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     framed = [by_name[node.name] for node in frame_saved]
     wanted = saved_values(traced, backward_part)
     # In PyTorch's order, then what is missing. A copy needs the value itself, no view.
-    copied = {item.value for item in backward_part if isinstance(item, Copy)}
+    copied = {item.value for item in backward_part if isinstance(item, Copy | ParameterCopy)}
     kept = [node for node in framed if joint.root[node] in wanted
             and (joint.root[node] is node or joint.root[node] not in copied)]
     policy = torch_internals.CheckpointPolicy
@@ -138,8 +141,8 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     count = joint.num_forward_outputs
     moved = {item.slot: item.value for part in program
              for item in part if isinstance(item, Copy)}
-    device = next((value.meta["val"].device for value in moved.values()),
-                  torch.device("cpu"))
+    device = next((item.value.meta["val"].device for part in program for item in part
+                   if isinstance(item, Copy | ParameterCopy)), torch.device("cpu"))
     slab = copies.Slab({slot: joint.bytes[value] for slot, value in moved.items()}, device)
     number = copies.slabs.add(slab)
     graph = moves_by_graph.add(moves) if moves is not None and moves.updated else None
@@ -148,7 +151,10 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
         moves.slab = number
     step = Step(number, graph, set(), {o.updates for o in joint.operations
                                        if o.updates is not None}, {}, {}, gradients,
-                frozenset() if moves is None else moves.in_backward)
+                frozenset() if moves is None else moves.in_backward,
+                parameter_moves_by_graph.add(parameters) if (
+                    parameters is not None and parameters.moved) else None,
+                *_parameters_of(traced, parameters))
     gone = {one.leaf for one, move in zip(traced.gradients, gradients)
             if move.left or one.bucket in step.in_backward}
 
@@ -159,7 +165,7 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
 
     body = ModuleWriter(traced, step)
     for node in forward_frame.graph.find_nodes(op="placeholder"):
-        body.set(by_name[node.name], body.graph.node_copy(node))
+        body.input(by_name[node.name], body.graph.node_copy(node))
     body.write(forward_part, True)
     # Tokens of values that the backward reloads pass as well.
     brought = {item.slot for item in backward_part
@@ -169,14 +175,15 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     # So do random states of operators that the backward computes again.
     rerun = {item.operation.node for item in backward_part if isinstance(item, Run)}
     states = {node: state for node, state in step.states.items() if node in rerun}
+    epochs = [] if step.epoch is None else [step.epoch]
     forward = body.finish(
         forward_frame,
         [*returned(body, leaves[:count] + passed), *tokens.values(),
-         *states.values()],
+         *states.values(), *epochs],
         _descriptions(forward_frame, count,
-                      len(passed) + len(tokens) + len(states)))
+                      len(passed) + len(tokens) + len(states) + len(epochs)))
 
-    forward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
+    forward.__dict__.update(loadline_slab=slab, loadline_moves=(moves, parameters))
 
     body = ModuleWriter(traced, step)
     framed_names = {node.name for node in framed}
@@ -190,6 +197,10 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     for node, state in states.items():
         step.states[node] = body.graph.placeholder(f"random_state_{node.name}")
         step.states[node].meta = dict(state.meta)
+    if step.epoch is not None:
+        meta = dict(step.epoch.meta)
+        step.epoch = body.graph.placeholder("host_token_epoch")
+        step.epoch.meta = meta
     for node in backward_frame.graph.find_nodes(op="placeholder"):
         if node.name not in framed_names:
             body.set(by_name[node.name], body.graph.node_copy(node))
@@ -198,9 +209,19 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
-    backward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
+    backward.__dict__.update(loadline_slab=slab, loadline_moves=(moves, parameters))
     return Split(forward, backward, passed, slab, partition_s,
                  (forward_frame, backward_frame), refused)
+
+
+def _parameters_of(traced: TracedProblem, moves: ParameterMoves | None
+                   ) -> tuple[dict[torch.fx.Node, int], frozenset[torch.fx.Node]]:
+    """Numbers of those that move, by their memory; and those that rest on the host."""
+    if moves is None:
+        return {}, frozenset()
+    values = {number: value for number, value in traced.parameters.values()}
+    return ({values[number]: number for number in moves.moved},
+            frozenset(values[number] for number in moves.resting_on_host))
 
 
 def _descriptions(frame: torch.fx.GraphModule, count: int,

@@ -25,16 +25,19 @@ from loadline.torch.compat.operators import operator
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.problem.gradients import Gradient, Owner
 from loadline.torch.problem.make_problem import TracedProblem
-from loadline.torch.rewrite.program import (Copy, Item, Program, StateCopy, Update, moments,
-                                            resting_on_host)
+from loadline.torch.rewrite.program import (Copy, Item, ParameterCopy, Program, StateCopy,
+                                            Update, moments, resting_on_host)
 
 # A forward begins; a bucket's store starts, has ended; its load starts; it is updated.
 BEGIN = "begin"
 START_STORE, END_STORE, LOAD, UPDATE = "start_store", "end_store", "load", "update"
 BEGIN_BACKWARD = "begin_backward"  # where gradients leave
-# Actions of the tail: a gradient's store starts, has ended; its load starts.
+# Actions of the tail: a gradient's store starts, has ended; its load starts; the same of a
+# parameter.
 START_STORE_GRADIENT, END_STORE_GRADIENT, LOAD_GRADIENT = (
     "start_store_gradient", "end_store_gradient", "load_gradient")
+START_STORE_PARAMETER, END_STORE_PARAMETER, LOAD_PARAMETER = (
+    "start_store_parameter", "end_store_parameter", "load_parameter")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,8 @@ class StateMoves:
     resting_on_host: frozenset[int] = frozenset()  # of these, between steps
     updated: frozenset[int] = frozenset()  # buckets that the tail updates
     bytes: tuple[int, ...] = ()  # of all buckets
-    tail: tuple[tuple[str, int], ...] = ()  # with the number of a bucket or gradient
+    # With the number of a bucket, gradient or parameter.
+    tail: tuple[tuple[str, int], ...] = ()
     gradients: tuple[GradientMove, ...] = ()  # those that may leave
     slab: int = 0  # of the graph, in copies.slabs
     in_backward: frozenset[int] = frozenset()  # buckets that the backward updates
@@ -129,6 +133,9 @@ def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
             if item.slot == gradients[at].slot:
                 actions.append((LOAD_GRADIENT if not item.out else START_STORE_GRADIENT
                                 if begins else END_STORE_GRADIENT, at))
+        elif isinstance(item, ParameterCopy):
+            actions.append((LOAD_PARAMETER if not item.out else START_STORE_PARAMETER
+                            if begins else END_STORE_PARAMETER, item.number))
         elif not isinstance(item, Update):
             raise InternalError(f"the plan has {item} after the last gradient")
         elif item.bucket in buckets:

@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import math
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,7 @@ from loadline.errors import (Infeasible, InvalidArgument, LoadlineError, Loadlin
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.gradients import Owner
+from loadline.torch.problem.make_problem import staying
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.sample_step import (arguments_of, check_loss_fn,
                                                restored_afterwards)
@@ -186,7 +187,7 @@ class StructureSearch:
     def __init__(self, model: torch.nn.Module, sample: Any, options: Options,
                  trained_bytes: int,
                  owners: Mapping[torch.Tensor, Owner] = MappingProxyType({}),
-                 parameters: Collection[torch.Tensor] = ()):
+                 parameters: Sequence[torch.Tensor] = ()):
         """parameters: that may leave."""
         self.model, self.sample, self.trained_bytes = model, sample, trained_bytes
         self.owners, self.parameters = owners, parameters
@@ -222,9 +223,7 @@ class StructureSearch:
         assert traced is not None
         if not self.parameters_stay:
             return traced.document
-        return {**traced.document, "values": [
-            {**value, "offload": False} if value["id"] in traced.parameters else value
-            for value in traced.document["values"]]}
+        return staying(traced)
 
     def structure(self, parts: int, split: int | str) -> Structure:
         return structure_of(parts, split, self.sample, self.trained_bytes)
@@ -311,7 +310,9 @@ def with_loss(model: torch.nn.Module, function: Any, sample: Any) -> WithLoss:
 
 def find_structure(model: torch.nn.Module, sample: Any, options: Options,
                    micro_batches: int | str, trained_bytes: int, has_step: bool,
-                   owners: Mapping[torch.Tensor, Owner]) -> tuple[int | float | str, Structure]:
+                   owners: Mapping[torch.Tensor, Owner],
+                   parameters: Sequence[torch.Tensor] = ()
+                   ) -> tuple[int | float | str, Structure]:
     """The budget in bytes, and the structure to use within it."""
     counts_first = False
     if micro_batches != 1:
@@ -325,7 +326,7 @@ def find_structure(model: torch.nn.Module, sample: Any, options: Options,
         counts_first = check_independent(model, sample)
     if has_step:  # whose structure only its own function knows
         return options.budget, Structure(split=options.split)
-    search = StructureSearch(model, sample, options, trained_bytes, owners)
+    search = StructureSearch(model, sample, options, trained_bytes, owners, parameters)
     budget = search.bytes_of(options.budget)
     structure = search.structure(int(micro_batches), options.split) if AUTO not in (
         micro_batches, options.split) else search.choose(micro_batches, budget)[0]

@@ -18,6 +18,7 @@ from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
 from loadline.torch.problem.default_machine import first_device
 from loadline.torch.problem.gradients import owners_in
+from loadline.torch.problem.parameters import places_in
 from loadline.torch.rewrite.ledger import run_eagerly
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
@@ -26,7 +27,8 @@ from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.session.graph_breaks import (graph_number,
                                                  warn_before_unplanned_runs)
 from loadline.torch.session.live_forwards import watch
-from loadline.torch.session.session import Session, session_of_options
+from loadline.torch.session.session import (Session, SessionReference,
+                                            session_of_options)
 from loadline.torch.solve.options import Options
 from loadline.torch.structure.part_sums import sum_losses
 from loadline.torch.structure.split_head import split_head
@@ -133,10 +135,42 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         return in_segments(gm, PlannerPass(*common))
     if tier == tiers.RECOMPUTE:
         compiled = with_solver(gm, example_inputs, KnapsackSolver(*common))
+    elif session.host_parameters is not None:
+        compiled = _compile_with_parameters(gm, example_inputs, common, session)
     else:
         compiled = _compile_as_planned(gm, example_inputs, options, Partitioner(
             *common, owners_in(session.owners, example_inputs)))
     return watch(compiled, session.reference, number)
+
+
+def _compile_with_parameters(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+                             common: tuple[Options, SessionReference, int],
+                             session: Session) -> Any:
+    """For a session whose parameters may leave: each rests where this graph's plan says
+    when its forward begins. A graph without a plan, as of an evaluation, reads parameters
+    wherever they are."""
+    options, _, number = common
+    mover = session.host_parameters
+    assert mover is not None
+    mover.check_open()
+    if number and torch.is_grad_enabled():
+        raise Unsupported(
+            "offload_parameters: the model has a graph break, and parameters may leave in "
+            "one graph only. torch.compile(model, fullgraph=True) says where it is")
+    before = session.graphs
+    compiled = _compile_as_planned(gm, example_inputs, options, Partitioner(
+        *common, owners_in(session.owners, example_inputs),
+        places_in(mover.parameters, example_inputs)))
+    made = [graph for graph in session.graphs if graph not in before]
+    if not made:
+        return compiled
+    moves = made[-1].parameters
+
+    def run(*arguments: Any) -> Any:
+        mover.follow(moves)
+        return compiled(*arguments)
+
+    return run
 
 
 def _compile_as_planned(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],

@@ -216,7 +216,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     offload_gradients, update_in_backward: as `prepare` takes them.
     offload_parameters: also, parameters may rest on the host and be on the device only around
     their uses: frozen ones, and with update_in_backward, which it implies, those that the
-    backward updates. In the estimate only: `prepare` makes no such plan yet.
+    backward updates.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """

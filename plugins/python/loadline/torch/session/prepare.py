@@ -6,6 +6,7 @@ tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,7 +18,9 @@ from loadline.errors import Infeasible, InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
+from loadline.torch.problem.gradients import LEAST_BYTES
 from loadline.torch.problem.make_problem import StateBucket
+from loadline.torch.problem.parameters import may_leave
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
                                                     with_loss)
@@ -25,10 +28,12 @@ from loadline.torch.session.compiler import backend, current_tier, refuse_meta
 from loadline.torch.session.names import keep_names
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
-from loadline.torch.session.session import Prepared, Session
+from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
+from loadline.torch.state.host_parameters import (new_host_parameters,
+                                                  on_device_after_error)
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
 from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
@@ -67,6 +72,43 @@ def check_gradients(buckets: list[Any], micro_batches: int | str | None,
             "offload_gradients: it needs an optimizer with state whose step can run on some "
             "of its parameters at a time, a machine profile that can copy, offload=True and "
             "the full tier (docs/pytorch.md)")
+
+
+def leaving_candidates(model: torch.nn.Module, owners: Any, options: Options,
+                       micro_batches: int | str | None, accumulate: bool
+                       ) -> list[tuple[str, torch.Tensor]]:
+    """Parameters that the plan may put on the host, with names. Raises if there are none, or
+    if none must leave. owners: of those that the backward updates."""
+    if micro_batches is not None or accumulate:
+        raise InvalidArgument("offload_parameters: the backward updates parameters, so "
+                              "gradients of several batches or parts cannot be added up: give "
+                              "neither micro_batches nor accumulate")
+    if rank_consensus.rank_count() > 1:
+        raise Unsupported("offload_parameters: with several ranks, parameters are divided and "
+                          "sent by FSDP2; prepare without it")
+    machine = options.machine
+    if not options.offload or current_tier() != tiers.FULL or not (
+            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
+        raise Unsupported("offload_parameters: it needs a machine profile that can copy, "
+                          "offload=True and the full tier (docs/pytorch.md)")
+    found: list[tuple[str, torch.Tensor]] = [
+        (name, one) for name, one in model.named_parameters()
+        if (one in owners or not one.requires_grad) and may_leave(one)]
+    if not found:
+        raise Unsupported(
+            "offload_parameters: no parameter may leave. Frozen ones may, and those of an "
+            "optimizer with state whose step can run on some of its parameters at a time; "
+            f"each with memory of its own, of {LEAST_BYTES} bytes or more")
+    shared = collections.Counter(torch_internals.storage_key(one) for one in (
+        *model.parameters(), *model.buffers()))
+    for name, one in found:
+        if shared[torch_internals.storage_key(one)] > 1:
+            raise Unsupported(f"offload_parameters: {name} shares its memory with another "
+                              "parameter or buffer. Tie them by one nn.Parameter instead")
+        if one._backward_hooks or getattr(one, "_post_accumulate_grad_hooks", None):
+            raise Unsupported(f"offload_parameters: {name} has a hook, which would not be "
+                              "called: remove it")
+    return found
 
 
 def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
@@ -135,7 +177,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             step_fn: Callable[[Any], Any] | None = None,
             micro_batches: int | str | None = None, allow_micro_batch_statistics: bool = False,
             offload_gradients: bool = False, update_in_backward: bool = False,
-            **options: Any) -> tuple[Any, torch.optim.Optimizer | None]:
+            offload_parameters: bool = False, **options: Any
+            ) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
     sample: a batch: the forward's arguments as tuple, dict or one tensor.
@@ -159,6 +202,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     update_in_backward: also, parameters may be updated in the backward, as soon as their
     gradients are complete. Then nothing can be done with gradients, and a step that is left
     out or whose settings change between backward and step raises LoadlineError.
+    offload_parameters: also, parameters may rest on the host, and are on the device around
+    their uses: frozen ones, and with update_in_backward, which it implies, those that the
+    backward updates.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
@@ -180,9 +226,14 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(model, inner, predicted, read)
     owners = {}
+    update_in_backward |= offload_parameters and bool(buckets)
     if offload_gradients or update_in_backward:
         check_gradients(buckets, micro_batches, accumulate)
         owners = owners_of(buckets)
+    if (earlier := session_of_model(model)) is not None and earlier.host_parameters:
+        earlier.host_parameters.bring_back()
+    leaving = leaving_candidates(model, owners, read, micro_batches, accumulate) if (
+        offload_parameters) else []
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
                           if p.requires_grad)
     accumulated = parameter_bytes if accumulate else 0
@@ -200,7 +251,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             corrected_bytes=slack, step_bytes=predicted.step_bytes,
             state=buckets_of_problem(buckets, update_in_backward))
         budget, structure = find_structure(target, sample, known, micro_batches or 1,
-                                           parameter_bytes, step_fn is not None, owners)
+                                           parameter_bytes, step_fn is not None, owners,
+                                           [one for _, one in leaving])
         if structure.parts > 1:
             sample = rows_of(sample, 0, structure.rows)
     shares: tuple[Fraction, ...] = ()
@@ -214,65 +266,69 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                       structure.split)
     session = Session()
     session.owners = owners
-    while True:
-        torch_internals.forget_compiled(target)
-        planned_state = sum(bucket.state_bytes for bucket in buckets)
-        asked: dict[str, Any] = {
-            "agree": True, **options, "budget": budget, "machine": read.machine,
-            "outside_bytes": read.outside_bytes, "shares": shares,
-            "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
-            - planned_state + structure.reserved_bytes,
-            "split": structure.split, "part_sums": structure.parts > 1,
-            "part_statistics": allow_micro_batch_statistics,
-            "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
-            # A share of the graphs is no place for all of the optimizer's step.
-            "step_bytes": 0 if shares else predicted.step_bytes,
-            "state": buckets_of_problem(buckets, update_in_backward),
-            "state_number": session.number if buckets else 0,
-            "found_bytes": tuple(sorted(found_bytes.items())),
-            "session": session.reference}
-        call = torch.compile(target, backend=backend, dynamic=False, options=asked)
-        # The smallest is found again with what was measured.
-        graphs, measured = run_sample_step(
-            step, call, session, corrections > 0 and budget != SMALLEST)
-        excess = 0 if measured is None else measured - corrected - sum(
-            graph.plan.budget_bytes for graph in graphs)
-        found = {name: real for graph in graphs
-                 for name, (_, real) in graph.surprises.items()}
-        found_loss = 0 if loss is None else loss.bytes
-        if together:  # all ranks plan again, or none
-            excess, found_loss, found = _worst(excess, found_loss, found)
-        if found_loss > loss_bytes + slack:
-            loss_bytes = found_loss  # now it is known
-            continue
-        if len(graphs) == 1:
-            graphs[0].measured_bytes = measured
-        elif owners:
-            raise Unsupported("offload_gradients: the model has a graph break, and gradients "
-                              "may leave in one graph only")
-        elif not shares:
-            buckets, shares = [], _shares(graphs)
-            continue
-        if excess <= 0:
-            break
-        if corrections == CORRECTIONS:
-            if excess > slack:
-                raise Infeasible(
-                    f"budget {budget}: a measured step takes {excess} bytes "
-                    f"({format_bytes(excess)}) more, after {CORRECTIONS} corrections of "
-                    "the plan" + _largest_surprise(graphs))
-            break
-        corrections += 1
-        if found.items() <= found_bytes.items():  # already planned for: not enough
-            corrected += excess
-            if step_fn is not None:  # it may be a loss, between forward and backward
-                loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
-        found_bytes.update(found)
+    session.host_parameters = new_host_parameters(leaving, device_of(model), session.number)
+    with on_device_after_error(session.host_parameters):
+        while True:
+            torch_internals.forget_compiled(target)
+            planned_state = sum(bucket.state_bytes for bucket in buckets)
+            asked: dict[str, Any] = {
+                "agree": True, **options, "budget": budget, "machine": read.machine,
+                "outside_bytes": read.outside_bytes, "shares": shares,
+                "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
+                - planned_state + structure.reserved_bytes,
+                "split": structure.split, "part_sums": structure.parts > 1,
+                "part_statistics": allow_micro_batch_statistics,
+                "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
+                # A share of the graphs is no place for all of the optimizer's step.
+                "step_bytes": 0 if shares else predicted.step_bytes,
+                "state": buckets_of_problem(buckets, update_in_backward),
+                "state_number": session.number if buckets or leaving else 0,
+                "found_bytes": tuple(sorted(found_bytes.items())),
+                "session": session.reference}
+            call = torch.compile(target, backend=backend, dynamic=False, options=asked)
+            # The smallest is found again with what was measured.
+            graphs, measured = run_sample_step(
+                step, call, session, corrections > 0 and budget != SMALLEST)
+            excess = 0 if measured is None else measured - corrected - sum(
+                graph.plan.budget_bytes for graph in graphs)
+            found = {name: real for graph in graphs
+                     for name, (_, real) in graph.surprises.items()}
+            found_loss = 0 if loss is None else loss.bytes
+            if together:  # all ranks plan again, or none
+                excess, found_loss, found = _worst(excess, found_loss, found)
+            if found_loss > loss_bytes + slack:
+                loss_bytes = found_loss  # now it is known
+                continue
+            if len(graphs) == 1:
+                graphs[0].measured_bytes = measured
+            elif owners or leaving:
+                raise Unsupported("offload_gradients: the model has a graph break, and "
+                                  "gradients may leave in one graph only")
+            elif not shares:
+                buckets, shares = [], _shares(graphs)
+                continue
+            if excess <= 0:
+                break
+            if corrections == CORRECTIONS:
+                if excess > slack:
+                    raise Infeasible(
+                        f"budget {budget}: a measured step takes {excess} bytes "
+                        f"({format_bytes(excess)}) more, after {CORRECTIONS} corrections of "
+                        "the plan" + _largest_surprise(graphs))
+                break
+            corrections += 1
+            if found.items() <= found_bytes.items():  # already planned for: not enough
+                corrected += excess
+                if step_fn is not None:  # it may be a loss, between forward and backward
+                    loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
+            found_bytes.update(found)
     if inner is not None:
         detach_host_state(inner)
         if buckets:
             new_host_state(inner, buckets, device_of(model), session.number,
                            bool(owners)).follow(graphs[0].moves)
+    if session.host_parameters is not None:
+        session.host_parameters.follow(graphs[0].parameters)
     session.prepared = Prepared(
         _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes,
         accumulated,

@@ -30,6 +30,8 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
         lines.append(_state_line(graph))
     if graph.moves.gradients:
         lines.append(_gradient_line(graph))
+    if graph.parameters.moved:
+        lines.append(_parameter_line(graph))
     if graph.not_obeyed:
         lines.append("  not run as planned: PyTorch's partitioner decides differently "
                      f"about {', '.join(graph.not_obeyed)}")
@@ -67,6 +69,17 @@ def _gradient_line(graph: PlannedGraph) -> str:
             "are on the host until the optimizer's step; "
             f"{len(graph.moves.in_backward)} of {len(graph.moves.updated)} buckets are updated "
             "in the backward")
+
+
+def _parameter_line(graph: PlannedGraph) -> str:
+    assert graph.traced is not None
+    bytes_ = {number: graph.traced.joint.bytes[value]
+              for number, value in graph.traced.parameters.values()}
+    moved, rest = (sum(bytes_[number] for number in numbers) for numbers in (
+        graph.parameters.moved, graph.parameters.resting_on_host))
+    return (f"  parameters: {format_bytes(moved)} on the host for a part of the step, in "
+            f"{len(graph.parameters.moved)} tensors, of which {format_bytes(rest)} are there "
+            "between steps")
 
 
 def _command() -> str:

@@ -22,6 +22,7 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
+from loadline.torch.state.host_parameters import HostParameters
 
 log = logging.getLogger("loadline.torch")
 
@@ -73,6 +74,8 @@ class Session:
         self.heads = 0  # that run in segments
         # Parameters whose gradients may leave the device.
         self.owners: Mapping[torch.Tensor, Owner] = {}
+        # Puts parameters on the host, if they may leave the device.
+        self.host_parameters: HostParameters | None = None
         self._options: Any = None  # kept, so that no other object gets its id
 
     @property
@@ -161,6 +164,9 @@ class Session:
             self._budgets.clear()
             self.owners = {}
             self.prepared = None
+            self._model = lambda: None
+            if self.host_parameters is not None:
+                self.host_parameters.close()
         # Compiled code may outlive the model and serve another instance of its class.
         for graph in graphs:
             if (slab := graph.slab()) is not None:

@@ -4,7 +4,7 @@ Tested by tests/plugins/python/torch_estimate_test.py.
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -44,7 +44,7 @@ class _NoRecorder:
 
 def trace_step(model: torch.nn.Module, sample: Any, options: Options,
                owners: Mapping[torch.Tensor, Owner] = MappingProxyType({}),
-               parameters: Collection[torch.Tensor] = ()) -> Tracer:
+               parameters: Sequence[torch.Tensor] = ()) -> Tracer:
     """Traces the model's step on the sample, with the structure of the options. owners: the
     parameters whose gradients may leave. parameters: that may leave themselves."""
     tracer = Tracer(options, _NoRecorder())

@@ -23,9 +23,12 @@ from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import (inside_operator, paused, record_in_open_ledger,
                                            watched)
-from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT, LOAD,
-                                                LOAD_GRADIENT, START_STORE,
-                                                START_STORE_GRADIENT, UPDATE, StateMoves,
+from loadline.torch.rewrite.parameter_moves import parameter_movers
+from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT,
+                                                END_STORE_PARAMETER, LOAD, LOAD_GRADIENT,
+                                                LOAD_PARAMETER, START_STORE,
+                                                START_STORE_GRADIENT,
+                                                START_STORE_PARAMETER, UPDATE, StateMoves,
                                                 movers)
 from loadline.torch.state.host_gradients import HostGradient, HostGradients
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
@@ -139,8 +142,9 @@ class HostState:
         return {name: value.clone() if isinstance(value, torch.Tensor) else value
                 for name, value in group.items() if name != "params"}
 
-    def _check_updated(self) -> None:
-        """At a step: what the backward has updated, it would update now."""
+    def _check_updated(self) -> list[int]:
+        """At a step: what the backward has updated, it would update now. Returns the buckets
+        with gradients of another backward, as of the model that is not compiled."""
         for bucket, before in self._in_backward.items():
             now = self._settings(bucket)
             if now.keys() != before.keys() or any(
@@ -157,7 +161,12 @@ class HostState:
         if not self._in_backward:
             for bucket in self.moves.in_backward:
                 self.gradients.refuse_used(self.buckets[bucket].parameters)
+        missed = [bucket for bucket in sorted(self.moves.in_backward)
+                  if bucket not in self._in_backward and any(
+                      one.grad is not None and not isinstance(one.grad, HostGradient)
+                      for one in self.buckets[bucket].parameters)]
         self._in_backward.clear()
+        return missed
 
     def _drop_stores(self) -> None:
         """Drops stores that a failed forward started: that state is still on the device."""
@@ -259,6 +268,8 @@ class HostState:
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
+        if (mover := parameter_movers.get(moves.number)) is not None:
+            mover.arrive(bucket.parameters)
         self.gradients.bring_back(bucket.parameters)
         with recorded():
             run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
@@ -291,7 +302,7 @@ class HostState:
     def _update_moved(self) -> None:
         """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
-        self._check_updated()
+        missed = self._check_updated()
         self._watch_resident("resident state")
         do: dict[str, Callable[[int], None]] = {
             START_STORE: self.start_store, END_STORE: self.end_store,
@@ -300,9 +311,14 @@ class HostState:
                                (END_STORE_GRADIENT, self.gradients.end_store),
                                (LOAD_GRADIENT, self.gradients.load)):
             do[action] = functools.partial(method, self.moves)
+        if (mover := parameter_movers.get(self.moves.number)) is not None:
+            do.update({START_STORE_PARAMETER: mover.start_store,
+                       END_STORE_PARAMETER: mover.end_store, LOAD_PARAMETER: mover.load})
         with paused():
             for action, number in self.moves.tail:
                 do[action](number)
+            for number in missed:
+                self.update(number)
             self._bring_back()
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
