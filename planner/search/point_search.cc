@@ -262,15 +262,12 @@ class PointSearch {
   }
 
   // How many walks share so much work: where one ends is luck, but each must be
-  // long enough. Until a deadline each thread has its own: it makes as many
-  // moves as one walk alone would.
+  // long enough.
   int64_t WalksFor(int64_t work, int64_t price) const {
-    const int64_t walks = std::clamp<int64_t>(
-        work / price / (tuning_.moves_per_walk_per_node * model_.node_count), 1,
-        tuning_.most_walks);
-    return std::max<int64_t>(
-        walks,
-        std::min<int64_t>(effort_.TimedThreads(), tuning_.most_timed_walks));
+    const int64_t walks =
+        work / price / (tuning_.moves_per_walk_per_node * model_.node_count);
+    return std::max<int64_t>(options_.least_walks,
+                             std::clamp<int64_t>(walks, 1, tuning_.most_walks));
   }
 
   // Anneals with `share` of the point's work, in turns from each of the starts.

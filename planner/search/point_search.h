@@ -29,6 +29,7 @@ struct PointSearchOptions {
   double floor_ns = 0;
   int64_t work = 0;
   uint64_t seed = 0;
+  int least_walks = 1;  // that share an anneal, however little its work is
   // Only repairs the first start, which is nearly within the target.
   bool repair = false;
   // Where descents find nothing, tries EvictionStart as well.

@@ -39,12 +39,7 @@ struct WorkBudget {
     if (workers != nullptr) return workers->Run(count, task);
     for (int i = 0; i < count; ++i) task(i);
   }
-  // Threads that work until a deadline; 1 without one.
-  int TimedThreads() const {
-    return workers == nullptr || stop.deadline == absl::InfiniteFuture()
-               ? 1
-               : workers->threads();
-  }
+  int threads() const { return workers == nullptr ? 1 : workers->threads(); }
   bool Interrupted() const { return stop.Now(); }
   bool Spent() const { return left <= 0 || Interrupted(); }
 };

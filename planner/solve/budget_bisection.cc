@@ -308,8 +308,16 @@ void BudgetBisection::SearchRound(
   asked.share = 1;
   round_.work = NextTimedWork();
   const absl::Time begin = absl::Now();
-  const BudgetTask task = {budget_bytes, round_.work,
-                           options_.seed + round_.number, /*must_find=*/true};
+  // The round's work follows from its time, so a walk more on a thread of its
+  // own shortens no other.
+  const BudgetTask task = {
+      .budget_bytes = budget_bytes,
+      .work = round_.work,
+      .seed = options_.seed + round_.number,
+      .must_find = true,
+      .least_walks =
+          std::min(outside_.threads(),
+                   options_.model.tuning.bisection.most_timed_walks)};
   TargetSearch(asked, task, outside_).Run({});
   round_.took = absl::Now() - begin;
   ++round_.number;

@@ -33,6 +33,7 @@ TargetSearch::TargetSearch(SearchMode& mode, const BudgetTask& task,
   }
   options_.work = Share(first_share_ * mode.share, task.work);
   options_.seed = task.seed;
+  options_.least_walks = task.least_walks;
   pressure_work_ = Share(tuning_.pressure_share * mode.share, task.work);
 }
 

@@ -21,6 +21,7 @@ struct BudgetTask {
   bool must_find = false;
   // No plan faster than this is taken. Default: the step of mode.upper.
   std::optional<double> floor_ns;
+  int least_walks = 1;  // PointSearchOptions
 };
 
 // A schedule within the budget may need more bytes once its buffers have
