@@ -278,7 +278,8 @@ class Classifier {
     // The older exporter's names of tensors that it computed from others, most
     // of which are parameters.
     const bool computed = absl::StartsWith(name, "onnx::");
-    if (says == NameSays::kParameter || computed) {
+    const bool table = computed && tensor.data != nullptr && IsRegular(tensor);
+    if (says == NameSays::kParameter || (computed && !table)) {
       trained_anyway_.push_back(name);
       return Trained(computed ? "computed by the exporter from other tensors"
                               : "a parameter, by its name");
@@ -298,7 +299,8 @@ class Classifier {
       return NotTrained("a table, by its contents");
     }
     left_out_.push_back(name);
-    return NotTrained("no operand of a layer");
+    return NotTrained(table ? "a table, by its contents"
+                            : "no operand of a layer");
   }
 
   // Of a batch normalization that is written out with its running statistics,

@@ -144,7 +144,7 @@ TEST(ClassifyInitializers, WarnsAboutABiasOfSeveralAxes) {
 
 TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
-                      " <float[2] \"onnx::Mul_12\" = {1,2}> {"
+                      " <float[2] \"onnx::Mul_12\" = {1.5,0.3}> {"
                       " y = Mul(x, \"onnx::Mul_12\") }"),
               ElementsAre("onnx::Mul_12"));
 }
@@ -267,6 +267,19 @@ TEST(ClassifyInitializers, TokensOfMasksAreTrained) {
                       " a = Where(masked, \"decoder.mask_token\", x)"
                       " y = Mul(a, mask_weight) }"),
               ElementsAre("decoder.mask_token"));
+}
+
+// A parameter that the exporter moved or computed with, and a slice of knots.
+TEST(ClassifyInitializers, TablesUnderInventedNamesAreNotTrained) {
+  EXPECT_THAT(
+      Names(ImportStateDict(
+                "g (float[2,3] x) => (float[2,3] y)"
+                " <float[3] \"onnx::Sub_4\" = {-1,-0.5,0},"
+                "  float[3] \"onnx::Mul_6\" = {0.3,-0.5,0.1}> {"
+                " a = Sub(x, \"onnx::Sub_4\") y = Mul(a, \"onnx::Mul_6\") }")
+                .graph,
+            ValueKind::kParameter),
+      ElementsAre("onnx::Mul_6"));
 }
 
 // A blur is a convolution too.
