@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cstdint>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "models/name_pattern.h"
 #include "models/onnx/gradient_flow.h"
+#include "models/onnx/initializer_names.h"
 #include "models/onnx/tables.h"
 #include "planner/base/status_macros.h"
 
@@ -36,63 +34,6 @@ std::string NameList(const std::vector<std::string>& names) {
     absl::StrAppend(&list, " and ", names.size() - kMostListed, " more");
   }
   return list;
-}
-
-// Names such as val_72, _val_3, onnx::MatMul_12, Constant_5.
-bool IsInventedName(absl::string_view name) {
-  const size_t underscore = name.rfind('_');
-  if (underscore == absl::string_view::npos || underscore + 1 == name.size() ||
-      !std::all_of(name.begin() + static_cast<long>(underscore) + 1, name.end(),
-                   [](char c) { return std::isdigit(c) != 0; })) {
-    return false;
-  }
-  const absl::string_view stem = name.substr(0, underscore);
-  return stem == "val" || stem == "_val" || stem == "Constant" ||
-         absl::StartsWith(stem, "onnx::");
-}
-
-enum class NameSays { kNothing, kParameter, kBuffer };
-
-// By the words of the name's last component: "encoder.layer_scale" has "layer"
-// and "scale". A word for a buffer decides.
-NameSays WhatNameSays(absl::string_view name) {
-  static const auto* const kParameter = new std::set<std::string>{
-      "w",        "b",       "weight", "weights", "bias",       "biases",
-      "gamma",    "beta",    "alpha",  "kernel",  "embed",      "embedding",
-      "token",    "tokens",  "embeds", "query",   "embeddings", "queries",
-      "gain",     "scale",   "slope",  "prompt",  "prompts",    "temperature",
-      "latent",   "latents", "cls",    "pos",     "registers",  "log",
-      "lambda",   "lambdas", "d",      "ls",      "seed",       "seeds",
-      "inducing", "slots"};
-  static const auto* const kBuffer = new std::set<std::string>{
-      "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
-      "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
-      "stride", "grid",  "strides", "constant", "variance"};
-  const size_t dot = name.rfind('.');
-  if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
-  // Weights of a loss.
-  for (absl::string_view weight :
-       {"pos_weight", "class_weight", "class_weights", "loss_weight",
-        "loss_weights"}) {
-    if (name == weight) return NameSays::kBuffer;
-  }
-  // A learned logarithm, such as log_std; buffers of diffusion have more words.
-  for (absl::string_view logarithm : {"log_std", "logstd", "log_var", "logvar",
-                                      "log_variance", "log_sigma"}) {
-    if (name == logarithm) return NameSays::kParameter;
-  }
-  // RWKV's decays and shares of the token before.
-  for (absl::string_view of_time : {"time_decay", "time_first", "time_mix"}) {
-    if (absl::StartsWith(name, of_time)) return NameSays::kParameter;
-  }
-  NameSays says = NameSays::kNothing;
-  for (absl::string_view word :
-       absl::StrSplit(name, absl::ByAnyChar("_:/0123456789"))) {
-    const std::string lower = absl::AsciiStrToLower(word);
-    if (kBuffer->count(lower) > 0) return NameSays::kBuffer;
-    if (kParameter->count(lower) > 0) says = NameSays::kParameter;
-  }
-  return says;
 }
 
 // Whether the contents show that the tensor is not trained.
@@ -296,6 +237,10 @@ class Classifier {
     if (IsNeverTrained(tensor)) {
       return NotTrained("a mask, or a table of sines or frequencies");
     }
+    if (of_state_dict_ && IsOfFixedNorm(name)) {
+      left_out_.push_back(name);
+      return NotTrained("of a batch normalization with fixed statistics");
+    }
     auto operand = model_.layer_operands.find(name);
     if (operand != model_.layer_operands.end() &&
         !(one && IsInventedName(name))) {
@@ -333,10 +278,17 @@ class Classifier {
     // The older exporter's names of tensors that it computed from others, most
     // of which are parameters.
     const bool computed = absl::StartsWith(name, "onnx::");
-    if (says == NameSays::kParameter || computed) {
+    const bool table = computed && tensor.data != nullptr && IsRegular(tensor);
+    if (says == NameSays::kParameter || (computed && !table)) {
       trained_anyway_.push_back(name);
       return Trained(computed ? "computed by the exporter from other tensors"
                               : "a parameter, by its name");
+    }
+    // torch.zeros(1) and torch.ones(1) are how parameters of one number are
+    // written; buffers, as torch.tensor(2.0), have no axes.
+    if (of_state_dict_ && one && tensor.type.rank() > 0) {
+      trained_anyway_.push_back(name);
+      return Trained("a parameter, by its shape");
     }
     if (of_state_dict_ && !one && !IsInventedName(name)) {
       if (tensor.data == nullptr || !IsRegular(tensor)) {
@@ -347,7 +299,25 @@ class Classifier {
       return NotTrained("a table, by its contents");
     }
     left_out_.push_back(name);
-    return NotTrained("no operand of a layer");
+    return NotTrained(table ? "a table, by its contents"
+                            : "no operand of a layer");
+  }
+
+  // Of a batch normalization that is written out with its running statistics,
+  // as detectors have it: its weight and bias are buffers too
+  // (FrozenBatchNorm2d of torchvision and DETR).
+  bool IsOfFixedNorm(absl::string_view name) const {
+    const bool affine = absl::ConsumeSuffix(&name, ".weight") ||
+                        absl::ConsumeSuffix(&name, ".bias");
+    if (!affine) return false;
+    for (const char* statistic : {".running_mean", ".running_var"}) {
+      const std::string sibling = absl::StrCat(name, statistic);
+      if (model_.initializers.count(sibling) == 0 ||
+          statistics_.count(sibling) > 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   static bool IsProduct(absl::string_view op) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/tied_copies.h"
 #include "models/onnx/widen_floats.h"
 #include "models/onnx/write_model.h"
 #include "planner/base/status_macros.h"
@@ -48,6 +49,11 @@ absl::Status ExportTrained(const std::string& original_path,
                             onnx_internal::ReadModelFile(
                                 original_path, onnx_internal::kMaxFileBytes));
   const std::string folder = onnx_internal::FolderOf(original_path);
+  for (const auto& tied : onnx_internal::FindTiedCopies(model, folder)) {
+    const auto original = trained.find(tied.original);
+    if (original == trained.end()) continue;
+    trained[tied.copy] = onnx_internal::Transposed(original->second);
+  }
   int64_t budget_bytes = onnx_internal::kMaxFileBytes;
   for (onnx::TensorProto& proto :
        *model.mutable_graph()->mutable_initializer()) {

@@ -18,6 +18,7 @@
 #include "models/onnx/open_axes.h"
 #include "models/onnx/pruned_nodes.h"
 #include "models/onnx/pruned_refusal.h"
+#include "models/onnx/tied_copies.h"
 #include "models/onnx/varied_constants.h"
 #include "models/onnx/widen_floats.h"
 #include "models/onnx/write_model.h"
@@ -227,6 +228,10 @@ class PrunedModel {
     LOADLINE_ASSIGN_OR_RETURN(
         onnx::ModelProto model,
         onnx_internal::ReadModelFile(path_, onnx_internal::kMaxFileBytes));
+    // As the importer has it: a copy would keep its width.
+    onnx_internal::TieCopies(
+        onnx_internal::FindTiedCopies(model, onnx_internal::FolderOf(path_)),
+        model.mutable_graph());
     if (model.functions_size() > 0) {
       LOADLINE_RETURN_IF_ERROR(onnx_internal::Guard(
           "inlining the model's functions",

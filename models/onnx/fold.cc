@@ -20,8 +20,8 @@ FoldRule FindRule(const std::string& op_type) {
 // Number of leading inputs that an evaluation requires. The checker has
 // compared the count with the schema, but an input may still be empty.
 size_t RequiredInputs(const std::string& op_type) {
-  for (const char* three :
-       {"Where", "Range", "Slice", "Scatter", "ScatterElements", "ScatterND"}) {
+  for (const char* three : {"Where", "Range", "Slice", "OneHot", "Scatter",
+                            "ScatterElements", "ScatterND"}) {
     if (op_type == three) return 3;
   }
   for (const char* two : {"Reshape", "Unsqueeze",   "Expand",  "Tile",

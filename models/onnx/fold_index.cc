@@ -168,12 +168,45 @@ Result ScatterElements(const FoldContext& c) {
   return One(std::move(result));
 }
 
+// An index outside all classes is no error: it equals none.
+Result OneHot(const FoldContext& c) {
+  const Wide &indices = *c.in[0], &depth = *c.in[1], &values = *c.in[2];
+  if (indices.real() || depth.real()) {
+    return absl::UnimplementedError("classes that are no integers");
+  }
+  if (depth.size() != 1 || depth.ints[0] < 1 || values.size() != 2) {
+    return absl::InvalidArgumentError("depth or values do not fit");
+  }
+  const int64_t classes = depth.ints[0];
+  Ints dims = indices.dims;
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis,
+      NormalizeAxis(IntAttribute(c.node, "axis", -1), Rank(indices) + 1));
+  LOADLINE_ASSIGN_OR_RETURN(int64_t inner,
+                            ElementCount({dims.begin() + axis, dims.end()}));
+  dims.insert(dims.begin() + axis, classes);
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(dims));
+  std::vector<int64_t> picked(
+      static_cast<size_t>(indices.size() * classes));  // 0 off, 1 on
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    int64_t hot = indices.ints[static_cast<size_t>(i)];
+    if (hot < 0) hot += classes;
+    if (hot < 0 || hot >= classes) continue;
+    const int64_t at = (i / inner * classes + hot) * inner + i % inner;
+    picked[static_cast<size_t>(at)] = 1;
+  }
+  return One(Pick(values, dims, picked));
+}
+
 }  // namespace
 
 FoldRule FindIndexRule(const std::string& op_type) {
   static const auto* const kRules = new std::map<std::string, FoldRule>{
-      {"GatherElements", GatherElements}, {"GatherND", GatherND},
-      {"Scatter", ScatterElements},       {"ScatterElements", ScatterElements},
+      {"GatherElements", GatherElements},
+      {"GatherND", GatherND},
+      {"OneHot", OneHot},
+      {"Scatter", ScatterElements},
+      {"ScatterElements", ScatterElements},
       {"ScatterND", ScatterND},
   };
   auto it = kRules->find(op_type);

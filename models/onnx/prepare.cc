@@ -22,6 +22,7 @@
 #include "models/onnx/no_grad.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/supported.h"
+#include "models/onnx/tied_copies.h"
 #include "models/onnx/widen_floats.h"
 #include "models/onnx/written_dropout.h"
 #include "onnx/checker.h"
@@ -371,6 +372,13 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   const std::string detached =
       DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);
   if (!detached.empty()) prepared.warnings.push_back(detached);
+  const std::vector<TiedCopy> tied_copies = FindTiedCopies(*model, folder);
+  for (const TiedCopy& tied : tied_copies) {
+    prepared.warnings.push_back(absl::StrCat(
+        "'", tied.copy, "' is '", tied.original,
+        "' transposed: both are trained as one tensor, as a tied weight"));
+  }
+  TieCopies(tied_copies, model->mutable_graph());
   const std::set<DType> widened = TypesToWiden(*model);
   LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
   if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));

@@ -146,6 +146,12 @@ bool IsSymmetric(const Tensor& tensor) {
   return !diagonal;
 }
 
+// The same from its end, such as the taps of a smoothing filter or a window.
+bool IsPalindrome(const Tensor& tensor) {
+  const auto x = tensor.as<float>();
+  return x.size() > 2 && std::equal(x.begin(), x.end(), x.rbegin());
+}
+
 bool IsIdentity(const Tensor& tensor) {
   const std::vector<int64_t>& dims = tensor.type.dims;
   if (dims.size() != 2) return false;
@@ -231,7 +237,8 @@ bool IsRegular(const Tensor& tensor) {
   return std::all_of(x.begin(), x.end(),
                      [](float v) { return v == std::round(v); }) ||
          2 * zeros >= std::ssize(x) || IsSymmetric(tensor) ||
-         IsSorted(tensor) || IsSequence(tensor) || HasEqualFilters(tensor);
+         IsPalindrome(tensor) || IsSorted(tensor) || IsSequence(tensor) ||
+         HasEqualFilters(tensor);
 }
 
 bool IsFrequencies(const Tensor& tensor) {

@@ -26,11 +26,11 @@ bool IsFrequencies(const Tensor& tensor);
 
 // Contents that neither a random initialization nor training leaves in a
 // weight: whole numbers of at least two values; a symmetric matrix, such as a
-// graph's Laplacian; zeros in at least half of the elements, such as a bank of
-// filters; lines that are sorted along one axis, such as powers and schedules;
-// an arithmetic or geometric sequence; or several equal filters, such as a
-// blur. Tensors that are equal everywhere and identities are not: parameters
-// often start so.
+// graph's Laplacian; the same numbers backwards, such as a window; zeros in at
+// least half of the elements, such as a bank of filters; lines that are sorted
+// along one axis, such as powers and schedules; an arithmetic or geometric
+// sequence; or several equal filters, such as a blur. Tensors that are equal
+// everywhere and identities are not: parameters often start so.
 bool IsRegular(const Tensor& tensor);
 
 }  // namespace loadline::models::onnx_internal

@@ -41,8 +41,9 @@ from table import write_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["torch", "torchvision", "timm", "transformers", "diffusers",
-             "ultralytics", "written", "notebooks"]
-MODULES = {"torch": "plain_families", "notebooks": "notebook_families"}
+             "ultralytics", "written", "notebooks", "papers"]
+MODULES = {"torch": "plain_families", "notebooks": "notebook_families",
+           "papers": "paper_families"}
 EXPORTERS = ["torchscript", "dynamo"]
 PARTS = ["train", "bf16", "budgets"]
 EXPORT_LIMIT_S = 300

@@ -6,7 +6,7 @@ import compare
 HEAD = f"""# Models of other libraries
 
 `tests/families/check_families.py` exports each of these models with small widths, from its
-library's own class (*written* and *notebooks*: `tests/families`), with both of PyTorch's
+library's own class (*written*, *notebooks* and *papers*: `tests/families`), with both of PyTorch's
 exporters (*torchscript*: `dynamo=False`; *dynamo*: `dynamo=True, optimize=False`), and trains
 it on the same batches as PyTorch, without dropout. It wrote this page.
 

@@ -53,6 +53,11 @@ def encoder_decoder(model, input_ids, decoder_input_ids):
                  use_cache=False).logits
 
 
+def detections(model, pixel_values):
+    found = model(pixel_values=pixel_values)
+    return torch.cat([found.logits, found.pred_boxes], -1)
+
+
 def clip(model, input_ids, pixel_values):
     return model(input_ids=input_ids, pixel_values=pixel_values).logits_per_image.sum(
         1, keepdim=True)
@@ -142,6 +147,39 @@ FAMILIES = [
     grouped("cohere", "Cohere"),
     grouped("mixtral", "Mixtral", num_local_experts=4,
             experts_implementation="batched_mm"),
+    grouped("qwen2_moe", "Qwen2Moe", num_experts=4, num_experts_per_tok=2,
+            moe_intermediate_size=16, shared_expert_intermediate_size=16,
+            experts_implementation="batched_mm"),
+    grouped("qwen3_moe", "Qwen3Moe", num_experts=4, num_experts_per_tok=2,
+            moe_intermediate_size=16, experts_implementation="batched_mm"),
+    grouped("olmoe", "Olmoe", num_experts=4, num_experts_per_tok=2,
+            experts_implementation="batched_mm"),
+    grouped("gpt_oss", "GptOss", num_local_experts=4, num_experts_per_tok=2,
+            sliding_window=6, experts_implementation="batched_mm"),
+    causal("deepseek_v3", "DeepseekV3", n_routed_experts=4, num_experts_per_tok=2,
+           moe_intermediate_size=16, n_group=1, topk_group=1, kv_lora_rank=8,
+           q_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=4, v_head_dim=8,
+           first_k_dense_replace=1, experts_implementation="batched_mm"),
+    grouped("jamba", "Jamba", mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=4,
+            num_experts=2, attn_layer_period=2, attn_layer_offset=1,
+            expert_layer_period=2, expert_layer_offset=1, use_mamba_kernels=False,
+            experts_implementation="batched_mm"),
+    causal("rwkv", "Rwkv", context_length=32),
+    causal("falcon_mamba", "FalconMamba", state_size=4, expand=2, conv_kernel=3,
+           time_step_rank=4),
+    causal("mamba2", "Mamba2", state_size=4, expand=2, conv_kernel=3, head_dim=8,
+           num_heads=8, n_groups=2, chunk_size=4),
+    grouped("lfm2", "Lfm2", layer_types=["conv", "full_attention"]),
+    grouped("cohere2", "Cohere2", sliding_window=6),
+    row("xlnet", "XLNetConfig", "XLNetLMHeadModel", masked,
+        sizes={"vocab_size": VOCABULARY, "d_model": 32, "n_layer": 2, "n_head": 4,
+               "d_inner": 48}, constants={"use_mems": False}),
+    row("funnel", "FunnelConfig", "FunnelForMaskedLM", masked,
+        sizes={"vocab_size": VOCABULARY, "block_sizes": [1, 1], "d_model": 32,
+               "n_head": 4, "d_head": 8, "d_inner": 48, "num_decoder_layers": 1}),
+    masked_lm("esm", "Esm", position_embedding_type="rotary", mask_token_id=3),
+    row("umt5", "UMT5Config", "UMT5ForConditionalGeneration", pair, encoder_decoder,
+        sizes=T5),
     causal("mamba", "Mamba", state_size=4, expand=2, conv_kernel=3, time_step_rank=4),
     vision("vit", "ViT"),
     vision("deit", "DeiT"),
@@ -167,6 +205,21 @@ FAMILIES = [
            lambda: t.WhisperModel(t.WhisperConfig(
                **BART, num_mel_bins=8, max_source_positions=20)).encoder,
            {"input_features": numbers(8, 40)}, field("last_hidden_state"), loss="mse"),
+    row("vit_mae", "ViTMAEConfig", "ViTMAEForPreTraining",
+        {"pixel_values": image(3, 32, 32), "noise": numbers(16)}, "loss", sizes=VISION,
+        loss="model", decoder_hidden_size=16, decoder_num_hidden_layers=1,
+        decoder_num_attention_heads=2, decoder_intermediate_size=32, mask_ratio=0.5),
+    row("detr", "DetrConfig", "DetrForObjectDetection",
+        {"pixel_values": image(3, 64, 64)}, detections, sizes={}, loss="mse", rate=1e-4,
+        backbone_config=t.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1],
+            layer_type="basic", out_features=["stage4"]),
+        d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
+        num_queries=6, num_labels=5),
+    row("wav2vec2_conformer", "Wav2Vec2ConformerConfig", "Wav2Vec2ConformerForCTC",
+        {"input_values": numbers(800)}, sizes=SPEECH, conv_depthwise_kernel_size=7,
+        position_embeddings_type="relative"),
     row("wav2vec2", "Wav2Vec2Config", "Wav2Vec2ForCTC", {"input_values": numbers(800)},
         sizes=SPEECH),
     row("hubert", "HubertConfig", "HubertForCTC", {"input_values": numbers(800)},

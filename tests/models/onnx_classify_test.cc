@@ -144,7 +144,7 @@ TEST(ClassifyInitializers, WarnsAboutABiasOfSeveralAxes) {
 
 TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
-                      " <float[2] \"onnx::Mul_12\" = {1,2}> {"
+                      " <float[2] \"onnx::Mul_12\" = {1.5,0.3}> {"
                       " y = Mul(x, \"onnx::Mul_12\") }"),
               ElementsAre("onnx::Mul_12"));
 }
@@ -204,7 +204,7 @@ TEST(ClassifyInitializers, ContentsDecideWhereTheOlderExporterNamesNothing) {
                   AllOf(HasSubstr("not trained"), HasSubstr("lap, counts;"))));
 }
 
-// Contents say nothing against a name; a single number needs one.
+// Contents say nothing against a name; a single number without axes needs one.
 TEST(ClassifyInitializers, NamesAreWorthMoreThanContents) {
   const Imported imported = ImportStateDict(
       "g (float[2,3] x) => (float[2,3] y)"
@@ -220,6 +220,66 @@ TEST(ClassifyInitializers, NamesAreWorthMoreThanContents) {
       UnorderedElementsAre(
           AllOf(HasSubstr("trained, although"), HasSubstr("gamma;")),
           AllOf(HasSubstr("not trained"), HasSubstr(": pe, var, other;"))));
+}
+
+// torch.zeros(1) and torch.ones(1) are how parameters of one number are
+// written, such as the eps of a graph isomorphism network; buffers are
+// torch.tensor(2.0).
+TEST(ClassifyInitializers, SingleNumbersWithAnAxisAreTrained) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[3,3] \"fc.weight\" = {1,2,3,4,5,6,7,8,9}, float[1] e = {0},"
+      "  float[1] \"conv.eps\" = {0.1}, float[1,1] t = {1}, float two = {2}> {"
+      " a = MatMul(x, \"fc.weight\") b = Mul(a, e) c = Add(b, \"conv.eps\")"
+      " d = Mul(c, t) y = Mul(d, two) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              UnorderedElementsAre("fc.weight", "e", "t"));
+  EXPECT_THAT(
+      imported.warnings,
+      UnorderedElementsAre(
+          AllOf(HasSubstr("trained, although"), HasSubstr(": e, t;")),
+          AllOf(HasSubstr("not trained"), HasSubstr(": conv.eps, two;"))));
+}
+
+// Its weight and bias are buffers, although named as those of a layer.
+TEST(ClassifyInitializers,
+     BatchNormalizationsWithFixedStatisticsAreNotTrained) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[3] \"n.weight\" = {1,2,4}, float[3] \"n.bias\" = {1,0,7},"
+      "  float[3] \"n.running_mean\" = {1,2,5},"
+      "  float[3] \"n.running_var\" = {1,3,2},"
+      "  float[3,3] \"fc.weight\" = {1,2,3,4,5,6,7,8,9}> {"
+      " s = Sqrt(\"n.running_var\") a = Div(\"n.weight\", s)"
+      " m = Mul(\"n.running_mean\", a) b = Sub(\"n.bias\", m)"
+      " h = MatMul(x, \"fc.weight\") i = Mul(h, a) y = Add(i, b) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              UnorderedElementsAre("fc.weight"));
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("not trained"),
+                                HasSubstr(": n.weight, n.bias;"))));
+}
+
+TEST(ClassifyInitializers, TokensOfMasksAreTrained) {
+  EXPECT_THAT(Trained("g (float[2,3] x, bool[2,1] masked) => (float[2,3] y)"
+                      " <float[1,3] \"decoder.mask_token\" = {0.3,-0.2,0.5},"
+                      "  float[3] mask_weight = {0.1,0.7,0.4}> {"
+                      " a = Where(masked, \"decoder.mask_token\", x)"
+                      " y = Mul(a, mask_weight) }"),
+              ElementsAre("decoder.mask_token"));
+}
+
+// A parameter that the exporter moved or computed with, and a slice of knots.
+TEST(ClassifyInitializers, TablesUnderInventedNamesAreNotTrained) {
+  EXPECT_THAT(
+      Names(ImportStateDict(
+                "g (float[2,3] x) => (float[2,3] y)"
+                " <float[3] \"onnx::Sub_4\" = {-1,-0.5,0},"
+                "  float[3] \"onnx::Mul_6\" = {0.3,-0.5,0.1}> {"
+                " a = Sub(x, \"onnx::Sub_4\") y = Mul(a, \"onnx::Mul_6\") }")
+                .graph,
+            ValueKind::kParameter),
+      ElementsAre("onnx::Mul_6"));
 }
 
 // A blur is a convolution too.

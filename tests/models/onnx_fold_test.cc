@@ -139,6 +139,22 @@ TEST(Fold, WritesAtPositions) {
               ElementsAre(0, 1, 2, 7, 4, 5));
 }
 
+// The older exporter writes the repeats of repeat_interleave with OneHot.
+TEST(Fold, MarksClasses) {
+  const std::string values =
+      "v = Constant<value_ints=[1,5]>() d = Constant<value_int=3>() ";
+  EXPECT_THAT(Ints64(values + "i = Constant<value_ints=[1]>()"
+                              " h = OneHot(i, d, v) s = Constant<value_ints="
+                              "[-1]>() y = Reshape(h, s)"),
+              ElementsAre(1, 5, 1));
+  EXPECT_THAT(Ints64(values + "i = Constant<value_ints=[0,-1,3,-4]>()"
+                              " y = OneHot<axis=0>(i, d, v)"),
+              ElementsAre(5, 1, 1, 1, 1, 1, 1, 1, 1, 5, 1, 1));
+  EXPECT_THAT(Ints64(values + "i = Constant<value_ints=[0,2]>()"
+                              " y = OneHot(i, d, v)"),
+              ElementsAre(5, 1, 1, 1, 1, 5));
+}
+
 TEST(Fold, SumsUpAlongAnAxis) {
   const std::string m =
       "r = Constant<value_ints=[0,1,2,3,4,5]>()"

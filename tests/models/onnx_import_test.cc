@@ -9,10 +9,12 @@
 namespace loadline::models {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 constexpr const char* kExports[] = {"mlp_torchscript.onnx",
                                     "mlp_dynamo.onnx",
@@ -140,6 +142,24 @@ TEST(ImportOnnx, ListsEveryUnsupportedOperator) {
   EXPECT_EQ(listed[0].why, "");
   EXPECT_THAT(listed[0].nodes, ElementsAre("a", "b"));
   EXPECT_THAT(UnsupportedOperators(absl::UnimplementedError("x")), IsEmpty());
+}
+
+// transformers' Cohere: the file of dynamo=False has a 2 for a -1.
+TEST(ImportOnnx, NamesTheExporterThatIsKnownToWriteWrongShapes) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,6] x) => (float[a,b] y) {"
+      " s = Constant<value_ints=[2,2]>() y = Reshape(x, s) }");
+  const auto message = [&model] {
+    return std::string(ImportOnnxBytes(Bytes(model), {}).status().message());
+  };
+  constexpr char kMisfit[] = "cannot reshape [2,6] to [2,2]";
+  constexpr char kAdvice[] = "dynamo=True";
+  EXPECT_THAT(message(), AllOf(HasSubstr(kMisfit), Not(HasSubstr(kAdvice))));
+  model.set_producer_name("pytorch");
+  EXPECT_THAT(message(), AllOf(HasSubstr(kMisfit), HasSubstr(kAdvice)));
+  model.mutable_graph()->mutable_node(0)->add_metadata_props()->set_key(
+      "namespace");
+  EXPECT_THAT(message(), AllOf(HasSubstr(kMisfit), Not(HasSubstr(kAdvice))));
 }
 
 TEST(ImportOnnx, UnknownDomainsAreUnsupportedOperators) {

@@ -124,6 +124,8 @@ TEST(IsRegular, TellsTablesFromWeights) {
   EXPECT_TRUE(
       IsRegular(Filled({4}, {3.1415927, 6.2831855, 12.566371, 25.132742})));
   EXPECT_TRUE(IsRegular(Filled({3}, {-.1, .2, .5})));
+  EXPECT_TRUE(IsRegular(Filled({1, 4}, {.125, .375, .375, .125})));
+  EXPECT_FALSE(IsRegular(Filled({2}, {.125, .375})));
   EXPECT_FALSE(IsRegular(Filled({3}, {.1, .2, .35})));  // by chance
   EXPECT_FALSE(IsRegular(Filled({3}, {1, 1, 1})));
   EXPECT_FALSE(IsRegular(Filled({1}, {2})));

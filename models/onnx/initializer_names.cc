@@ -1,0 +1,74 @@
+// Words that people use for parameters and for buffers. Tested in
+// tests/models/onnx_classify_test.cc.
+#include "models/onnx/initializer_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+namespace loadline::models::onnx_internal {
+
+bool IsInventedName(absl::string_view name) {
+  const size_t underscore = name.rfind('_');
+  if (underscore == absl::string_view::npos || underscore + 1 == name.size() ||
+      !std::all_of(name.begin() + static_cast<long>(underscore) + 1, name.end(),
+                   [](char c) { return std::isdigit(c) != 0; })) {
+    return false;
+  }
+  const absl::string_view stem = name.substr(0, underscore);
+  return stem == "val" || stem == "_val" || stem == "Constant" ||
+         absl::StartsWith(stem, "onnx::");
+}
+
+NameSays WhatNameSays(absl::string_view name) {
+  static const auto* const kParameter = new std::set<std::string>{
+      "w",        "b",       "weight", "weights", "bias",       "biases",
+      "gamma",    "beta",    "alpha",  "kernel",  "embed",      "embedding",
+      "token",    "tokens",  "embeds", "query",   "embeddings", "queries",
+      "gain",     "scale",   "slope",  "prompt",  "prompts",    "temperature",
+      "latent",   "latents", "cls",    "pos",     "registers",  "log",
+      "lambda",   "lambdas", "d",      "ls",      "seed",       "seeds",
+      "inducing", "slots",   "tau",    "strength"};
+  static const auto* const kBuffer = new std::set<std::string>{
+      "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
+      "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
+      "stride", "grid",  "strides", "constant", "variance"};
+  const size_t dot = name.rfind('.');
+  if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
+  // Weights of a loss.
+  for (absl::string_view weight :
+       {"pos_weight", "class_weight", "class_weights", "loss_weight",
+        "loss_weights"}) {
+    if (name == weight) return NameSays::kBuffer;
+  }
+  // A learned logarithm, such as log_std; buffers of diffusion have more words.
+  for (absl::string_view logarithm : {"log_std", "logstd", "log_var", "logvar",
+                                      "log_variance", "log_sigma"}) {
+    if (name == logarithm) return NameSays::kParameter;
+  }
+  // RWKV's decays and shares of the token before.
+  for (absl::string_view of_time : {"time_decay", "time_first", "time_mix"}) {
+    if (absl::StartsWith(name, of_time)) return NameSays::kParameter;
+  }
+  // What stands for masked inputs is learned, as in MAE and wav2vec 2.0.
+  for (absl::string_view masked :
+       {"mask_token", "mask_tokens", "mask_emb", "mask_embed", "mask_embedding",
+        "mask_embeddings"}) {
+    if (name == masked) return NameSays::kParameter;
+  }
+  NameSays says = NameSays::kNothing;
+  for (absl::string_view word :
+       absl::StrSplit(name, absl::ByAnyChar("_:/0123456789"))) {
+    const std::string lower = absl::AsciiStrToLower(word);
+    if (kBuffer->count(lower) > 0) return NameSays::kBuffer;
+    if (kParameter->count(lower) > 0) says = NameSays::kParameter;
+  }
+  return says;
+}
+
+}  // namespace loadline::models::onnx_internal
