@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/measure/calibrate.h"
 #include "executor/measure/calibrate_step.h"
+#include "executor/measure/other_programs.h"
 #include "executor/measure/resident_memory.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
@@ -30,6 +31,7 @@
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/warn_of_other_programs.h"
 
 namespace loadline::tools {
 namespace {
@@ -307,8 +309,10 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
   }
   LOADLINE_RETURN_IF_ERROR(read_limit());
   spdlog::info("measuring this machine, once (kept in {})", own);
+  const executor::OtherPrograms others;
   LOADLINE_ASSIGN_OR_RETURN(executor::MeasuredMachine measured,
                             MeasureDevice(device, most_bytes));
+  WarnOfOtherPrograms(others, "this machine was", device, "");
   measured.machine.ops = std::move(ops);
   const absl::Status kept = KeepProfile(own, measured.machine);
   if (!kept.ok()) WarnNotKept(kept);
@@ -367,6 +371,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       MeasuringPlan(flags, problem, std::move(keep_everything),
                     options.most_bytes, stop));
   executor::ReleaseFreedMemory();  // of the search, before the arena is made
+  const executor::OtherPrograms others;
   LOADLINE_ASSIGN_OR_RETURN(
       auto times,
       MeasureOperators(graph, rest, problem,
@@ -376,6 +381,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   executor::ReleaseFreedMemory();
   LOADLINE_RETURN_IF_ERROR(
       MeasureCodecs(unmeasured_codecs, options, device, &machine));
+  WarnOfOtherPrograms(others, "operators were", device, path);
   auto kept =
       AddToProfile(path.empty() ? OwnProfilePath(device) : path, machine);
   if (kept.ok()) return kept;

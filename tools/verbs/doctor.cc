@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/measure/other_programs.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/known_machines.h"
 #include "planner/problem/machine.h"
@@ -20,6 +21,7 @@
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/output_paths.h"
+#include "tools/pipeline/warn_of_other_programs.h"
 
 namespace loadline::tools {
 namespace {
@@ -87,7 +89,9 @@ absl::Status RunDoctor(const DoctorVerbFlags& flags) {
   // Fails before some seconds of measuring.
   if (keep) LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   if (!flags.name.has_value()) {
+    const executor::OtherPrograms others;
     LOADLINE_ASSIGN_OR_RETURN(measured, MeasureDevice(flags.device));
+    WarnOfOtherPrograms(others, "this machine was", flags.device, flags.out);
   }
   const planner::Machine& machine = measured.machine;
   if (keep) LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));

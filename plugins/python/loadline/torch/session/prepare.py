@@ -302,8 +302,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             if len(graphs) == 1:
                 graphs[0].measured_bytes = measured
             elif owners or leaving:
-                raise Unsupported("offload_gradients: the model has a graph break, and "
-                                  "gradients may leave in one graph only")
+                option, what = ("offload_parameters", "parameters") if leaving else (
+                    "offload_gradients", "gradients")
+                raise Unsupported(f"{option}: the model has a graph break, and {what} may "
+                                  "leave in one graph only")
             elif not shares:
                 buckets, shares = [], _shares(graphs)
                 continue
