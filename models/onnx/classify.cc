@@ -280,7 +280,7 @@ class Classifier {
     const bool computed = absl::StartsWith(name, "onnx::");
     const bool table = computed && tensor.data != nullptr && IsRegular(tensor);
     if (says == NameSays::kParameter || (computed && !table)) {
-      trained_anyway_.push_back(name);
+      (computed ? computed_ : trained_anyway_).push_back(name);
       return Trained(computed ? "computed by the exporter from other tensors"
                               : "a parameter, by its name");
     }
@@ -339,6 +339,12 @@ class Classifier {
           "embedding or normalization: ",
           NameList(trained_anyway_), "; --freeze NAME keeps one as it is"));
     }
+    if (!computed_.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "trained as the exporter computed them from other tensors, which the "
+          "original model would train: ",
+          NameList(computed_), "; export with do_constant_folding=False"));
+    }
     if (!either_.empty()) {
       result_.warnings.push_back(absl::StrCat(
           "trained, although the file does not say whether they are parameters "
@@ -371,7 +377,7 @@ class Classifier {
   const bool of_state_dict_;
   Classification result_;
   // Decisions that may be wrong.
-  std::vector<std::string> trained_anyway_, either_, left_out_;
+  std::vector<std::string> trained_anyway_, computed_, either_, left_out_;
 };
 
 // InvalidArgument for a pattern that no initializer matches.

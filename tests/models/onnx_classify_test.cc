@@ -149,6 +149,16 @@ TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
               ElementsAre("onnx::Mul_12"));
 }
 
+TEST(ClassifyInitializers, NamesWhatTheOlderExporterComputed) {
+  const Imported imported = Import(
+      "g (float[2] x) => (float[2] y)"
+      " <float[2] \"onnx::Exp_12\" = {1.5,0.3}> {"
+      " e = Exp(\"onnx::Exp_12\") y = Mul(x, e) }");
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("onnx::Exp_12; export with"),
+                                HasSubstr("do_constant_folding=False"))));
+}
+
 TEST(ClassifyInitializers, SingleNumbersUnderInventedNamesAreNot) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
                       " <float[1] val_3 = {2}, float[1] gain = {1}> {"
