@@ -55,7 +55,8 @@ NameSays WhatNameSays(absl::string_view name) {
   for (absl::string_view of_time : {"time_decay", "time_first", "time_mix"}) {
     if (absl::StartsWith(name, of_time)) return NameSays::kParameter;
   }
-  // What stands for masked inputs is learned, as in MAE and wav2vec 2.0.
+  // A mask token is a parameter: MAE and wav2vec 2.0 learn the vector that
+  // replaces masked inputs.
   for (absl::string_view masked :
        {"mask_token", "mask_tokens", "mask_emb", "mask_embed", "mask_embedding",
         "mask_embeddings"}) {

@@ -30,6 +30,28 @@ bool IsMatrix(const onnx::TensorProto& tensor) {
          tensor.dims(0) >= kLeastElements / tensor.dims(1);
 }
 
+using Shape = std::pair<int64_t, int64_t>;
+
+Shape ShapeOf(const onnx::TensorProto& matrix) {
+  return {matrix.dims(0), matrix.dims(1)};
+}
+
+// Bits of the first element, its neighbours below and to the right, and the
+// last one: matrices that differ there need not be compared.
+std::string Corners(const Tensor& matrix, bool transposed) {
+  const int64_t columns = matrix.type.dims[1];
+  const int64_t count = matrix.type.elements();
+  const size_t size = matrix.data->size() / static_cast<size_t>(count);
+  std::string bits;
+  for (int64_t at : {int64_t{0}, transposed ? columns : 1,
+                     transposed ? 1 : columns, count - 1}) {
+    bits.append(reinterpret_cast<const char*>(matrix.data->data()) +
+                    static_cast<size_t>(at) * size,
+                size);
+  }
+  return bits;
+}
+
 // By the elements' bits, so that a NaN equals itself.
 bool IsTransposed(const Tensor& a, const Tensor& b) {
   const Tensor other = Transposed(b);
@@ -70,34 +92,47 @@ Tensor Transposed(const Tensor& matrix) {
 
 std::vector<TiedCopy> FindTiedCopies(const onnx::ModelProto& model,
                                      const std::string& folder) {
-  std::vector<TiedCopy> copies;
-  if (model.producer_name() != "pytorch") return copies;
-  using Shape = std::pair<int64_t, int64_t>;
-  std::map<Shape, std::vector<const onnx::TensorProto*>> originals;
+  if (model.producer_name() != "pytorch") return {};
   std::set<std::string> inputs;
   for (const auto& input : model.graph().input()) inputs.insert(input.name());
-  for (const auto& tensor : model.graph().initializer()) {
-    if (IsMatrix(tensor) && !IsInventedName(tensor.name())) {
-      originals[{tensor.dims(1), tensor.dims(0)}].push_back(&tensor);
-    }
-  }
+  std::vector<const onnx::TensorProto*> copies;
+  std::set<Shape> shapes;  // of what the copies are transposed from
   for (const auto& tensor : model.graph().initializer()) {
     if (!IsMatrix(tensor) || !MayBeCopy(tensor.name()) ||
         inputs.count(tensor.name()) > 0) {
       continue;
     }
-    const auto alike = originals.find({tensor.dims(0), tensor.dims(1)});
-    if (alike == originals.end()) continue;
-    const absl::StatusOr<Tensor> copy = Read(tensor, folder);
+    copies.push_back(&tensor);
+    shapes.insert({tensor.dims(1), tensor.dims(0)});
+  }
+  // Each tensor is read once: a file may have hundreds of one shape.
+  std::map<std::pair<Shape, std::string>, std::vector<const onnx::TensorProto*>>
+      originals;
+  for (const auto& tensor : model.graph().initializer()) {
+    if (!IsMatrix(tensor) || IsInventedName(tensor.name()) ||
+        shapes.count(ShapeOf(tensor)) == 0) {
+      continue;
+    }
+    const absl::StatusOr<Tensor> original = Read(tensor, folder);
+    if (!original.ok()) continue;
+    originals[{ShapeOf(tensor), Corners(*original, false)}].push_back(&tensor);
+  }
+  std::vector<TiedCopy> tied;
+  for (const onnx::TensorProto* tensor : copies) {
+    if (originals.empty()) break;
+    const absl::StatusOr<Tensor> copy = Read(*tensor, folder);
     if (!copy.ok() || IsOneValue(*copy)) continue;
+    const auto alike = originals.find(
+        {{tensor->dims(1), tensor->dims(0)}, Corners(*copy, true)});
+    if (alike == originals.end()) continue;
     for (const onnx::TensorProto* candidate : alike->second) {
       const absl::StatusOr<Tensor> original = Read(*candidate, folder);
       if (!original.ok() || !IsTransposed(*copy, *original)) continue;
-      copies.push_back({tensor.name(), candidate->name()});
+      tied.push_back({tensor->name(), candidate->name()});
       break;
     }
   }
-  return copies;
+  return tied;
 }
 
 void TieCopies(const std::vector<TiedCopy>& copies, onnx::GraphProto* graph) {
