@@ -19,14 +19,14 @@ bool HasStash(const SearchModel& model, int chain) {
 
 std::vector<char> Reach(const std::vector<std::vector<int>>& edges, int node) {
   std::vector<char> reached(edges.size(), 0);
-  std::vector<int> open = {node};
-  while (!open.empty()) {
-    const int from = open.back();
-    open.pop_back();
-    for (int to : edges[from]) {
+  std::vector<int> open(edges.size() + 1);  // each node once, `node` twice
+  size_t count = 0;
+  open[count++] = node;
+  while (count > 0) {
+    for (int to : edges[open[--count]]) {
       if (reached[to]) continue;
       reached[to] = 1;
-      open.push_back(to);
+      open[count++] = to;
     }
   }
   return reached;

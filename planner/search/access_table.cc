@@ -6,7 +6,8 @@
 namespace loadline::planner {
 
 AccessTable::AccessTable(const SearchModel& model)
-    : accesses_(model.representation_count()) {
+    : accesses_(model.representation_count()),
+      counts_(model.representation_count()) {
   copy_uses_.reserve(2 * static_cast<size_t>(model.representation_count()));
   begin_.reserve(static_cast<size_t>(model.job_count()) + 1);
   for (int job = 0; job < model.job_count(); ++job) {
@@ -36,6 +37,7 @@ int AccessTable::OutItem(int value) const {
 
 void AccessTable::Clear() {
   for (std::vector<Access>& accesses : accesses_) accesses.clear();
+  counts_.assign(counts_.size(), {});
 }
 
 void AccessTable::Add(int value, const Access& access) {
@@ -46,6 +48,7 @@ void AccessTable::Add(int value, const Access& access) {
     accesses[at] = accesses[at - 1];
   }
   accesses[at] = access;
+  Count(value, access, 1);
 }
 
 void AccessTable::Move(int value, int item, int slot) {
@@ -67,6 +70,7 @@ void AccessTable::Drop(int value, int item) {
   std::vector<Access>& accesses = accesses_[value];
   size_t at = 0;
   while (accesses[at].item != item) ++at;
+  Count(value, accesses[at], -1);
   accesses.erase(accesses.begin() + static_cast<std::ptrdiff_t>(at));
 }
 

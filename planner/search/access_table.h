@@ -66,12 +66,16 @@ class AccessTable {
   }
   // The copy to the host; -1: none.
   int OutItem(int value) const;
+  // Accesses that make the value, and accesses by copies.
+  int makes(int value) const { return counts_[value].makes; }
+  int copies(int value) const { return counts_[value].copies; }
 
   // No accesses at all.
   void Clear();
   // Adds the last access of a value: `access` is in no slot before the others.
   void Append(int value, const Access& access) {
     accesses_[value].push_back(access);
+    Count(value, access, 1);
   }
   void Add(int value, const Access& access);
   // The item must access the value.
@@ -79,10 +83,21 @@ class AccessTable {
   void Drop(int value, int item);
 
  private:
+  struct Counts {
+    int makes = 0, copies = 0;
+  };
+  void Count(int value, const Access& access, int sign) {
+    if (access.makes()) counts_[value].makes += sign;
+    if ((access.flags & (kFromHost | kToHost)) != 0) {
+      counts_[value].copies += sign;
+    }
+  }
+
   std::vector<int> begin_;  // by job, into uses_
   std::vector<Use> uses_;
   std::vector<Use> copy_uses_;                 // by value: its Out, its In
   std::vector<std::vector<Access>> accesses_;  // by value
+  std::vector<Counts> counts_;                 // by value
 };
 
 }  // namespace loadline::planner

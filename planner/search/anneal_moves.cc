@@ -3,6 +3,7 @@
 // Tested in anneal_moves_test.cc.
 #include "planner/search/anneal_moves.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -133,6 +134,20 @@ ChainLimits Moves::DrawLimits() {
   return limits;
 }
 
+// A rerun lowers the energy at most by what the gap's bytes are over the
+// target, and by compute's waits, which it may fill. A node that makes several
+// values frees the others too.
+void Moves::LimitTime(const Gap& gap, double removed_ns, ChainLimits* limits) {
+  const double excess_area = state_.excess_area();
+  const double freed_area =
+      state_.FreedArea(gap.value, std::max(0, gap.from_slot), gap.to_slot);
+  const double waits_ns =
+      copies_ ? limits_.step_ns - static_cast<double>(state_.compute_ns()) : 0;
+  limits->most_ns =
+      limits_.allowed_ns + removed_ns + waits_ns + limits_.lambda * freed_area;
+  limits->several_ns = limits_.lambda * (excess_area - freed_area);
+}
+
 bool Moves::FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
   const int codings = static_cast<int>(model_.codings[gap.value].size());
   if (codings > 0 && random_.Below(2) == 0) {
@@ -140,10 +155,8 @@ bool Moves::FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
                      random_.Below(tuning_.encode_again_period) == 0);
   }
   if (copy) return EditCopy(state_, gap, slot, DrawLead());
-  // A rerun can lower the energy by no more than all excess area.
   ChainLimits limits = DrawLimits();
-  limits.most_ns =
-      limits_.allowed_ns + removed_ns + limits_.lambda * state_.excess_area();
+  LimitTime(gap, removed_ns, &limits);
   return EditRecompute(state_, gap, limits);
 }
 

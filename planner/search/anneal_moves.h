@@ -61,6 +61,7 @@ class Moves {
   bool PickGap(int slot, Gap* gap);
   double DrawLead();
   ChainLimits DrawLimits();
+  void LimitTime(const Gap& gap, double removed_ns, ChainLimits* limits);
   bool FreeGap(const Gap& gap, int slot, bool copy, double removed_ns);
   bool Free();
   int PickExtra();

@@ -19,13 +19,6 @@ bool StaysToEnd(const SearchState& state, int value) {
   return state.model().is_output[value] || state.model().LastVersion(value);
 }
 
-bool OverTarget(const SearchState& state, int lower, int upper) {
-  for (int s = lower; s < upper; ++s) {
-    if (state.BytesAt(s) > state.target()) return true;
-  }
-  return false;
-}
-
 // Inserts an In before `to_item` (-1: the end) and after `after_slot`, as late
 // as possible with `lead` times its duration of compute time before `to_item`.
 bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
@@ -102,6 +95,10 @@ bool Rerun(SearchState& state, int value, int before_item,
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
   const int job = model.jobs_of[node].front();
+  if (model.makes[job].size() > 1) {
+    limits.most_ns += limits.several_ns;
+    limits.several_ns = 0;
+  }
   limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
   before_item = BeforeOverwriters(state, node, before_item);
@@ -124,7 +121,7 @@ bool Rerun(SearchState& state, int value, int before_item,
         !state.OnHost(input, state.slot_of(run))) {
       return false;
     }
-    if (previous >= 0 && !OverTarget(state, previous + 1, state.slot_of(run))) {
+    if (previous >= 0 && !state.AnyOver(previous + 1, state.slot_of(run))) {
       continue;
     }
     if (state.OnHost(input, state.slot_of(run))) {
@@ -160,6 +157,7 @@ bool Rerun(SearchState& state, int value, int before_item,
       state.Undo(mark);
       limits.items = before.items;
       limits.most_ns = before.most_ns;
+      limits.several_ns = before.several_ns;
     }
   }
   return true;

@@ -38,8 +38,10 @@ struct ChainLimits {
   // of rerunning it.
   uint32_t copies = 0;
   double lead = 1.2;  // of those copies, see EditCopy
-  // The most time of all reruns together.
+  // The most time of all reruns together, and how much more it may be where one
+  // of them makes several values.
   double most_ns = std::numeric_limits<double>::infinity();
+  double several_ns = 0;
 };
 
 // Runs the producer again just before the gap's end. An input that is not alive

@@ -15,6 +15,7 @@
 #define LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/search/access_table.h"
@@ -42,6 +43,47 @@ class LifetimeRules {
   // more; bytes are noted in `memory`, which has `slot_count` slots.
   void Apply(int value, const AccessTable& table, int sign, int slot_count,
              SearchMemory& memory);
+  // Over which slots the value occupies memory where Apply implies no more than
+  // that: one instance, made by its first access or there at the start, without
+  // copies and other versions. Empty elsewhere.
+  struct Extent {
+    int lower = 0, upper = 0;
+    bool operator==(const Extent&) const = default;
+  };
+  std::optional<Extent> PlainExtent(int value, const AccessTable& table,
+                                    int slot_count) const {
+    const ValueFacts& facts = facts_[value];
+    const std::vector<Access>& accesses = table.of(value);
+    if (facts.chain >= 0 || accesses.empty() || table.copies(value) != 0 ||
+        table.makes(value) != (facts.input ? 0 : 1)) {
+      return std::nullopt;
+    }
+    const Access& first = accesses.front();
+    if (first.makes() == facts.input) return std::nullopt;
+    const Access& last = accesses.back();
+    const bool takes_over = (last.flags & kTakesOver) != 0;
+    return Extent{facts.input ? 0 : first.slot,
+                  facts.output ? slot_count : last.slot + 1 - takes_over};
+  }
+  // Adds (sign 1) or removes (-1) the bytes of such an extent.
+  void Note(int value, const Extent& extent, int sign,
+            SearchMemory& memory) const {
+    const double bytes = facts_[value].bytes;
+    if (bytes == 0 || extent.upper <= extent.lower) return;
+    memory.Note(extent.lower, extent.upper, sign * bytes);
+  }
+  // The same where one such extent takes the place of another.
+  void NoteChange(int value, const Extent& before, const Extent& after,
+                  SearchMemory& memory) const {
+    const double bytes = facts_[value].bytes;
+    if (bytes == 0) return;
+    const auto note = [&](int from, int to, double more) {
+      if (from < to) memory.Note(from, to, more);
+      if (to < from) memory.Note(to, from, -more);
+    };
+    note(after.lower, before.lower, bytes);
+    note(before.upper, after.upper, bytes);
+  }
   // Of values that Apply takes together, one; true for every other value.
   bool Leads(int value) const {
     return facts_[value].versions == nullptr || facts_[value].first;

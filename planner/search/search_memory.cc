@@ -157,6 +157,38 @@ bool SearchMemory::Exceeds(double most_bytes) {
   return false;
 }
 
+double SearchMemory::FreedArea(int lower, int upper, double bytes) {
+  MergeChanges();
+  double freed = 0, pending = 0;
+  int open = lower;  // slots from here on are not counted yet
+  const auto count_to = [&](int end) {
+    end = std::min(end, upper);
+    if (end <= open) return;
+    freed -= AreaOver(open, end, pending - bytes);
+    if (pending != 0) freed += AreaOver(open, end, pending);
+    open = end;
+  };
+  for (const Change& change : changes_) {
+    count_to(change.slot);
+    pending += change.bytes;
+  }
+  count_to(upper);
+  return freed;
+}
+
+bool SearchMemory::AnyOver(int lower, int upper) {
+  for (int s = lower; s < upper; ++s) {
+    const int block = s / kBlockSlots, end = (block + 1) * kBlockSlots;
+    if (s % kBlockSlots == 0 && end <= upper) {
+      if (RangeOf(block).most > target_) return true;
+      s = end - 1;
+    } else if (bytes_[s] > target_) {
+      return true;
+    }
+  }
+  return false;
+}
+
 double SearchMemory::PeakBytes() const {
   std::vector<double> rise(bytes_.size() + 1, 0);
   for (const Change& change : changes_) rise[change.slot] += change.bytes;

@@ -37,9 +37,14 @@ class SearchMemory {
   double PeakBytes() const;
   // Whether some slot that they raise ends above so many bytes.
   bool Exceeds(double bytes);
+  // By how much the excess area falls if [lower, upper) gets so many bytes
+  // fewer.
+  double FreedArea(int lower, int upper, double bytes);
   // Of the committed state.
   double at(int slot) const { return bytes_[slot]; }
   int PeakSlot();
+  // Whether a slot of [lower, upper) is over the target.
+  bool AnyOver(int lower, int upper);
 
   void Commit();
   void Drop();

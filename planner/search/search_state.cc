@@ -114,12 +114,26 @@ template <typename Change>
 void SearchState::ChangeAccesses(const Item& what, int slot,
                                  const Change& change) {
   for (const Use& use : accesses_.UsesOf(what)) {
+    const auto before = PlainExtent(use.value);
     const size_t first = memory_.Mark();
-    ApplyRules(use.value, -1);
-    const size_t second = memory_.Mark();
+    if (!before) ApplyRules(use.value, -1);
+    size_t second = memory_.Mark();
     change(use);
-    ApplyRules(use.value, 1);
-    memory_.Cancel(first, second);
+    const auto after = PlainExtent(use.value);
+    if (before && after) {
+      rules_.NoteChange(use.value, *before, *after, memory_);
+    } else {
+      if (before) {
+        rules_.Note(use.value, *before, -1, memory_);
+        second = memory_.Mark();
+      }
+      if (after) {
+        rules_.Note(use.value, *after, 1, memory_);
+      } else {
+        ApplyRules(use.value, 1);
+      }
+      memory_.Cancel(first, second);
+    }
     const int waiter = links_.LastWaiter(use, slot);
     if (waiter >= 0) lanes_.Change(slot_count(), waiter);
     links_.MarkReaders(use);
@@ -212,24 +226,28 @@ void SearchState::Restore(const Edit& edit) {
     rules_.SetHome(edit.item, edit.slot != 0);
     return;
   }
-  if (edit.op != Op::kRemove) {
+  if (edit.op == Op::kMove) {
+    sequence_.Unlink(edit.item);
+    sequence_.Link(edit.item, edit.slot);
+    for (const Use& use : accesses_.UsesOf(edit.what)) {
+      accesses_.Move(use.value, edit.item, edit.slot);
+    }
+    return;
+  }
+  if (edit.op == Op::kInsert) {
     sequence_.Unlink(edit.item);
     for (const Use& use : accesses_.UsesOf(edit.what)) {
       accesses_.Drop(use.value, edit.item);
     }
-  }
-  if (edit.op == Op::kInsert) {
     rules_.CountRun(edit.what, -1);
     links_.CountCopy(edit.what, -1);
     sequence_.Free(edit.item);
     return;
   }
-  if (edit.op == Op::kRemove) {
-    rules_.CountRun(edit.what, 1);
-    links_.CountCopy(edit.what, 1);
-    sequence_.Unfree(edit.item, edit.what);
-    lanes_.Reinsert(edit.item);
-  }
+  rules_.CountRun(edit.what, 1);
+  links_.CountCopy(edit.what, 1);
+  sequence_.Unfree(edit.item, edit.what);
+  lanes_.Reinsert(edit.item);
   sequence_.Link(edit.item, edit.slot);
   for (const Use& use : accesses_.UsesOf(edit.what)) {
     accesses_.Add(use.value, {edit.slot, edit.item, use.flags});

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "planner/schedule/schedule.h"
@@ -75,6 +76,12 @@ class SearchState {
   // Whether the pending edits lift a slot above so many bytes.
   bool Exceeds(double bytes) { return memory_.Exceeds(bytes); }
   double PeakBytes() const { return memory_.PeakBytes(); }
+  // By how much the excess area falls if the value's bytes leave [lower,
+  // upper).
+  double FreedArea(int value, int lower, int upper) {
+    return memory_.FreedArea(lower, upper,
+                             static_cast<double>(model_.bytes[value]));
+  }
   int64_t compute_ns() const { return lanes_.compute_ns(); }
   int copy_count() const { return lanes_.copy_count(); }
   // See IncrementalLanes::Makespan. Requires valid().
@@ -86,6 +93,8 @@ class SearchState {
   // compute has passed an item (a pending one: see IncrementalLanes::Insert).
   double BytesAt(int slot) const { return memory_.at(slot); }
   int PeakSlot() { return memory_.PeakSlot(); }
+  // Whether a slot of [lower, upper) is over the target.
+  bool AnyOver(int lower, int upper) { return memory_.AnyOver(lower, upper); }
   double PassedNs(int item) const { return lanes_.passed_ns(item); }
 
   // The sequence and the accesses, with the pending edits.
@@ -126,6 +135,9 @@ class SearchState {
   // Adds or removes what depends on the item alone, not on its slot.
   void CountItem(const Item& item, int sign);
   void ApplyRules(int value, int sign);
+  std::optional<LifetimeRules::Extent> PlainExtent(int value) const {
+    return rules_.PlainExtent(value, accesses_, slot_count());
+  }
   // Makes `change` to the accesses of every value that `what` uses, and updates
   // what they imply. `slot` is the later of the old and the new slot.
   template <typename Change>

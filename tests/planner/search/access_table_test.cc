@@ -50,16 +50,20 @@ TEST(AccessTable, StaysSortedUnderRandomEdits) {
               [](const Access& a, const Access& b) { return a.slot < b.slot; });
     ASSERT_EQ(table.of(2).size(), plain.size());
     const int slot = static_cast<int>(random.In(0, 40));
-    int maker = -1, out = -1;
+    int maker = -1, out = -1, makes = 0, copies = 0;
     for (size_t i = 0; i < plain.size(); ++i) {
       ASSERT_EQ(table.of(2)[i].item, plain[i].item);
       ASSERT_EQ(table.of(2)[i].slot, plain[i].slot);
       ASSERT_EQ(table.of(2)[i].flags, plain[i].flags);
       if (plain[i].makes() && plain[i].slot < slot) maker = plain[i].item;
+      makes += plain[i].makes();
+      copies += (plain[i].flags & (kToHost | kFromHost)) != 0;
       if (out < 0 && (plain[i].flags & kToHost) != 0) out = plain[i].item;
     }
     ASSERT_EQ(table.MakerBefore(2, slot), maker);
     ASSERT_EQ(table.OutItem(2), out);
+    ASSERT_EQ(table.makes(2), makes);
+    ASSERT_EQ(table.copies(2), copies);
     ASSERT_TRUE(table.of(1).empty());
   }
 }

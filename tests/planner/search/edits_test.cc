@@ -2,6 +2,7 @@
 // simulation from scratch: search_state_test.cc.
 #include "planner/search/edits.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "planner/problem/problem.h"
+#include "planner/schedule/simulate.h"
+#include "tests/planner/support/layered_graph.h"
 
 namespace loadline::planner {
 namespace {
@@ -122,6 +125,68 @@ TEST(EditRecompute, ComesBeforeTheUpdateOfWhatItReads) {
   const int rerun = state.next(backward);
   EXPECT_EQ(state.item(rerun).id, 0);
   EXPECT_EQ(state.item(state.next(rerun)).id, 2);
+}
+
+// x -> a, b; then x -> high, which needs much memory; then a, b -> c.
+TEST(EditRecompute, MayTakeMoreTimeWhereItMakesSeveralValues) {
+  Problem problem = Empty({{.name = "x", .bytes = 10},
+                           {.file_id = 1, .name = "a", .bytes = 100},
+                           {.file_id = 2, .name = "b", .bytes = 100},
+                           {.file_id = 3, .name = "high", .bytes = 500},
+                           {.file_id = 4, .name = "c", .bytes = 10}});
+  const ValueId x{0}, a{1}, b{2}, high{3}, c{4};
+  AddNode(problem, "make", {x}, {a, b});
+  AddNode(problem, "high", {x}, {high});
+  AddNode(problem, "read", {a, b}, {c});
+  problem.outputs = {c};
+  ASSERT_EQ(ValidateProblem(problem).message(), "");
+  const SearchModel model = MakeSearchModel(problem, true, false);
+  SearchState state(model, GivenOrder(model), 600);
+  const int slot = state.slot_of(state.next(state.next(-1)));
+  Gap gap;
+  ASSERT_TRUE(FindGap(state, 1, slot, &gap));
+  // The bytes of `a` alone are not worth the rerun; with those of `b` it is.
+  EXPECT_FALSE(EditRecompute(state, gap, {.most_ns = 900}));
+  EXPECT_FALSE(EditRecompute(state, gap, {.most_ns = 900, .several_ns = 50}));
+  state.Undo(0);
+  ASSERT_TRUE(EditRecompute(state, gap, {.most_ns = 900, .several_ns = 200}));
+  ASSERT_TRUE(state.valid());
+  const double before = 3 * 110;  // slots of high with a and b over the target
+  EXPECT_LT(state.excess_area(), before);
+  EXPECT_EQ(state.excess_area(), 0);
+}
+
+// The limit of the annealing's reruns (Moves::LimitTime) relies on it.
+TEST(EditRecompute, FreesTheBytesOfTheGapAtMostWhereNodesMakeOneValue) {
+  int freed = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Problem problem =
+        LayeredGraph(seed, 20 + static_cast<int>(seed % 40));
+    const SearchModel model = MakeSearchModel(problem, true, false);
+    const Schedule start = GivenOrder(model);
+    SearchState state(model, start,
+                      FindLifetimes(model, start).peak_bytes * 2 / 3);
+    for (int edit = 0; edit < 40; ++edit) {
+      const int value = static_cast<int>(
+          (seed * 31 + edit * 17) % static_cast<uint64_t>(model.value_count));
+      const int slot = state.PeakSlot();
+      Gap gap;
+      if (!FindGap(state, value, slot, &gap)) continue;
+      const double area = state.excess_area();
+      const double most =
+          state.FreedArea(value, std::max(0, gap.from_slot), gap.to_slot);
+      if (!EditRecompute(state, gap, {.items = 2}) || !state.valid()) {
+        state.Undo(0);
+        continue;
+      }
+      EXPECT_LE(area - state.excess_area(), most);
+      freed += area > state.excess_area();
+      state.Commit();
+      state.Respread();  // two reruns have room without sliding others
+    }
+  }
+  EXPECT_GT(freed, 30);
 }
 
 }  // namespace

@@ -43,8 +43,30 @@ struct Sums {
 };
 
 struct Counts {
-  int valid = 0, invalid = 0;
+  int valid = 0, invalid = 0, plain = 0;
 };
+
+// A plain extent says all that Apply does.
+void ComparePlainExtents(const SearchModel& model, const Schedule& schedule,
+                         Counts& counts) {
+  Sums sums(model, schedule);
+  for (int v = 0; v < model.representation_count(); ++v) {
+    const auto extent = sums.rules.PlainExtent(v, sums.accesses, sums.slots);
+    if (!extent) continue;
+    ++counts.plain;
+    const LifetimeRules::Sums before = sums.rules.sums();
+    for (int sign : {1, -1}) {
+      SearchMemory memory;
+      memory.Reset(sums.slots);
+      memory.SetTarget(0);
+      sums.rules.Apply(v, sums.accesses, sign, sums.slots, memory);
+      sums.rules.Note(v, *extent, -sign, memory);
+      EXPECT_EQ(memory.excess_area(), 0) << v;
+      EXPECT_EQ(sums.rules.sums().broken, before.broken) << v;
+      EXPECT_EQ(sums.rules.sums().host_bytes, before.host_bytes) << v;
+    }
+  }
+}
 
 void Compare(const Problem& problem, uint64_t seed, Counts& counts) {
   const SearchModel model = MakeSearchModel(problem);
@@ -78,6 +100,8 @@ void Compare(const Problem& problem, uint64_t seed, Counts& counts) {
   }
   EXPECT_EQ(sums.rules.sums().host_bytes, host_bytes);
 
+  ComparePlainExtents(model, schedule, counts);
+
   // What is applied with sign -1 is gone.
   for (int v = 0; v < model.representation_count(); ++v) sums.Apply(v, -1);
   for (int p = 0; p < sums.slots; ++p) {
@@ -103,6 +127,7 @@ TEST(LifetimeRules, AgreeWithTheSimulationOnRandomSchedules) {
   }
   EXPECT_GT(counts.valid, 150);
   EXPECT_GT(counts.invalid, 50);
+  EXPECT_GT(counts.plain, 1000);
 }
 
 TEST(LifetimeRules, AgreeWithTheSimulationOnSeveralVersions) {
@@ -117,6 +142,34 @@ TEST(LifetimeRules, AgreeWithTheSimulationOnSeveralVersions) {
   }
   EXPECT_GT(counts.valid, 500);
   EXPECT_GT(counts.invalid, 150);
+  EXPECT_GT(counts.plain, 500);
+}
+
+TEST(LifetimeRules, NoteTheChangeOfAnExtent) {
+  const Problem problem = RandomProblem(1, 5, false, false);
+  const SearchModel model = MakeSearchModel(problem);
+  const LifetimeRules rules(model);
+  int value = 0;
+  while (model.bytes[value] == 0) ++value;
+  TestRandom random(1);
+  for (int i = 0; i < 500; ++i) {
+    const auto draw = [&] {
+      const int lower = static_cast<int>(random.In(0, 99));
+      return LifetimeRules::Extent{lower,
+                                   static_cast<int>(random.In(lower, 100))};
+    };
+    const LifetimeRules::Extent before = draw(), after = draw();
+    SearchMemory memory;
+    memory.Reset(100);
+    memory.SetTarget(0);
+    rules.Note(value, before, 1, memory);
+    rules.NoteChange(value, before, after, memory);
+    memory.Commit();
+    for (int s = 0; s < 100; ++s) {
+      const bool inside = after.lower <= s && s < after.upper;
+      ASSERT_EQ(memory.at(s), inside ? model.bytes[value] : 0) << s;
+    }
+  }
 }
 
 }  // namespace

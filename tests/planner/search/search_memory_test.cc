@@ -36,7 +36,7 @@ struct PlainMemory {
 };
 
 TEST(SearchMemory, EqualsAPlainArrayUnderRandomChanges) {
-  int exceeded = 0, committed = 0;
+  int exceeded = 0, committed = 0, stretches_over = 0;
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     TestRandom random(seed);
     const int64_t target = random.In(100, 600);
@@ -60,6 +60,18 @@ TEST(SearchMemory, EqualsAPlainArrayUnderRandomChanges) {
       ASSERT_EQ(memory.Exceeds(static_cast<double>(most)),
                 next.Exceeds(now, most));
       exceeded += next.Exceeds(now, most);
+      const int lower = static_cast<int>(random.In(0, kSlots - 1));
+      const int upper = static_cast<int>(random.In(lower, kSlots));
+      const int64_t fewer = random.In(1, 90);
+      PlainMemory freed = next;
+      freed.Add(lower, upper, -fewer);
+      ASSERT_EQ(memory.FreedArea(lower, upper, static_cast<double>(fewer)),
+                static_cast<double>(next.Area(target) - freed.Area(target)));
+      const bool over =
+          std::any_of(now.bytes.begin() + lower, now.bytes.begin() + upper,
+                      [&](int64_t at) { return at > target; });
+      ASSERT_EQ(memory.AnyOver(lower, upper), over);
+      stretches_over += over;
       if (random.OneIn(2)) {
         memory.Drop();
       } else {
@@ -77,6 +89,8 @@ TEST(SearchMemory, EqualsAPlainArrayUnderRandomChanges) {
   }
   EXPECT_GT(exceeded, 100);
   EXPECT_GT(committed, 500);
+  EXPECT_GT(stretches_over, 200);
+  EXPECT_LT(stretches_over, 2000);
 }
 
 }  // namespace
