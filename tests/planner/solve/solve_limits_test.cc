@@ -142,7 +142,8 @@ TEST(SolveSmallest, StopsAtItsTimeLimit) {
 
 // Within some times what a search with little work takes, on however slow a
 // machine. With all of its work, the first budget that is tried, which has no
-// plan here, would take all of the time.
+// plan here, would take all of the time and leave 30 % more bytes. Which of two
+// short searches ends a little lower is luck.
 TEST(SolveSmallest, FindsFewBytesWithinATimeLimit) {
   const Problem problem = LayeredGraph(1, 120);
   SolveOptions little;
@@ -156,7 +157,7 @@ TEST(SolveSmallest, FindsFewBytesWithinATimeLimit) {
   options.time_limit = 5 * (absl::Now() - begin);
   const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
   ASSERT_TRUE(smallest.ok()) << smallest.status();
-  EXPECT_LE(smallest->arena_bytes, found->arena_bytes);
+  EXPECT_LE(smallest->arena_bytes, found->arena_bytes * 21 / 20);
 }
 
 TEST(Solve, CancelKeepsTheBestPlanSoFar) {
