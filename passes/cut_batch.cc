@@ -44,29 +44,26 @@ class BatchCutter {
         statistics_(statistics),
         axis_(graph.values.size(), kWhole),
         shift_(graph.values.size(), 0),
-        whole_(graph.values.size()) {
+        whole_(graph.values.size()),
+        trained_(graph.values.size(), false) {
     for (size_t i = 0; i < graph.values.size(); ++i) {
       whole_[i] = graph.values[i].type;
+      trained_[i] = graph.values[i].kind == ValueKind::kParameter;
     }
   }
 
   absl::Status Run() {
-    LOADLINE_RETURN_IF_ERROR(CutInputs());
-    std::vector<Node> nodes = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    for (const Node& node : nodes) names_.insert(node.name);
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (ValueId id : nodes[n].outputs) maker_[id] = nodes[n];
-      if (AnyCut(nodes[n])) LOADLINE_RETURN_IF_ERROR(Cut(nodes[n]));
-      graph_.nodes.push_back(std::move(nodes[n]));
-    }
-    LOADLINE_RETURN_IF_ERROR(CheckUpdates());
-    loss_axis_ = axis_[Index(graph_.outputs[0])];
-    return WeighLoss();
+    const absl::Status status = CutAll();
+    // What could not be cut without the numbers of all parts says more than
+    // what could not be cut with them.
+    return status.ok() || first_refusal_.ok() ? status : first_refusal_;
   }
 
   // Of the loss: kAdded or kMean after Run.
   int64_t loss_axis() const { return loss_axis_; }
+
+  // Whether a part reads numbers of all parts.
+  bool reads_all_parts() const { return !first_refusal_.ok(); }
 
  private:
   bool AnyCut(const Node& node) const {
@@ -74,6 +71,30 @@ class BatchCutter {
                        [this](ValueId id) {
                          return id != kNoValue && axis_[Index(id)] != kWhole;
                        });
+  }
+
+  absl::Status CutAll() {
+    LOADLINE_RETURN_IF_ERROR(CutInputs());
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (const Node& node : nodes) names_.insert(node.name);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      for (ValueId id : nodes[n].outputs) {
+        maker_[id] = nodes[n];
+        trained_[Index(id)] = ReadsTrained(nodes[n]);
+      }
+      LOADLINE_RETURN_IF_ERROR(CutOrReadAll(nodes[n]));
+      graph_.nodes.push_back(std::move(nodes[n]));
+    }
+    LOADLINE_RETURN_IF_ERROR(CheckUpdates());
+    loss_axis_ = axis_[Index(graph_.outputs[0])];
+    return WeighLoss();
+  }
+
+  bool ReadsTrained(const Node& node) const {
+    return std::any_of(
+        node.inputs.begin(), node.inputs.end(),
+        [this](ValueId id) { return id != kNoValue && trained_[Index(id)]; });
   }
 
   absl::Status CutInputs() {
@@ -90,6 +111,88 @@ class BatchCutter {
       input.type = models::PartOf(input.type, 0, parts_);
     }
     return absl::OkStatus();
+  }
+
+  // A node that cannot be cut may still read the whole of a value on which no
+  // parameter has an influence, such as the number of unmasked elements: every
+  // part computes its own part of that first, and no gradient flows there.
+  absl::Status CutOrReadAll(Node& node) {
+    if (!AnyCut(node)) return absl::OkStatus();
+    const Node original = node;
+    const absl::Status refused = Cut(node);
+    if (!absl::IsFailedPrecondition(refused)) return refused;
+    node = original;
+    for (ValueId id : node.outputs) {
+      axis_[Index(id)] = kWhole;
+      shift_[Index(id)] = 0;
+      graph_.value(id).type = whole_[Index(id)];
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const bool reads_all, ReadAllParts(node));
+    if (!reads_all) return refused;
+    first_refusal_.Update(refused);
+    if (AnyCut(node)) return Cut(node);
+    for (ValueId id : node.outputs) maker_[id] = node;
+    return absl::OkStatus();
+  }
+
+  // Replaces the inputs of which the whole can be had; false: there are none.
+  absl::StatusOr<bool> ReadAllParts(Node& node) {
+    bool found = false;
+    for (ValueId& id : node.inputs) {
+      if (id == kNoValue || !HasWhole(id)) continue;
+      LOADLINE_ASSIGN_OR_RETURN(id, WholeOf(id));
+      found = true;
+    }
+    return found;
+  }
+
+  bool HasWhole(ValueId id) const {
+    const int64_t axis = axis_[Index(id)];
+    if (trained_[Index(id)] || Shift(id) != 0 || axis == kWhole) return false;
+    if (axis == models::kAdded || axis == models::kMean) {
+      return graph_.value(id).type.dtype == models::DType::kF32;
+    }
+    return axis >= 0 && models::OuterOf(axis) == 1;
+  }
+
+  // All parts of the value joined; sums and means are added up.
+  absl::StatusOr<ValueId> WholeOf(ValueId id) {
+    const auto known = whole_of_.find(id);
+    if (known != whole_of_.end()) return known->second;
+    const int64_t axis = axis_[Index(id)];
+    ValueId part = id;
+    if (axis < 0) {
+      std::vector<int64_t> shape = graph_.value(id).type.dims;
+      shape.insert(shape.begin(), 1);
+      LOADLINE_ASSIGN_OR_RETURN(
+          part, AddWhole("Reshape", id, {id}, {{"shape", std::move(shape)}}));
+    }
+    const std::vector<ValueId> parts(static_cast<size_t>(parts_), part);
+    LOADLINE_ASSIGN_OR_RETURN(ValueId whole,
+                              AddWhole("Concat", id, parts,
+                                       {{"axis", std::max<int64_t>(axis, 0)},
+                                        {"of_parts", int64_t{1}}}));
+    if (axis < 0) {
+      const char* reduce = axis == models::kAdded ? "ReduceSum" : "ReduceMean";
+      LOADLINE_ASSIGN_OR_RETURN(whole, AddWhole(reduce, id, {whole},
+                                                {{"axes", models::Ints{0}},
+                                                 {"keepdims", int64_t{0}}}));
+    }
+    if (axis >= 0) parts_of_[{whole, axis}] = id;
+    whole_of_[id] = whole;
+    return whole;
+  }
+
+  absl::StatusOr<ValueId> AddWhole(absl::string_view op, ValueId of,
+                                   std::vector<ValueId> inputs,
+                                   models::Attributes attributes) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> made,
+        graph_.AddNode(
+            std::string(op), NewName(graph_.value(of).name, ".whole"),
+            std::move(inputs), std::move(attributes), models::Phase::kForward));
+    Follow(made[0], graph_.value(made[0]).type, kWhole);
+    return made[0];
   }
 
   absl::Status Cut(Node& node) {
@@ -240,6 +343,7 @@ class BatchCutter {
     axis_.resize(graph_.values.size(), kWhole);
     shift_.resize(graph_.values.size(), 0);
     whole_.resize(graph_.values.size());
+    trained_.resize(graph_.values.size(), false);
     axis_[Index(id)] = axis;
     whole_[Index(id)] = std::move(whole);
   }
@@ -476,7 +580,10 @@ class BatchCutter {
   // is here, such as the number of the first token of an example.
   std::vector<int64_t> shift_;
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
-  std::set<std::string> names_;    // of the nodes, before and after
+  std::vector<bool> trained_;      // by value: depends on a parameter
+  std::map<ValueId, ValueId> whole_of_;
+  absl::Status first_refusal_;   // of a node that reads all parts instead
+  std::set<std::string> names_;  // of the nodes, before and after
   Makers maker_;
   ValueId number_of_parts_ = kNoValue;
   std::map<std::pair<ValueId, int64_t>, ValueId> parts_of_;
@@ -508,7 +615,9 @@ LossReduction FindLossReduction(Graph graph) {
   while (most % parts != 0) ++parts;
   if (!RemoveDeadNodes(graph).ok()) return LossReduction::kUnknown;
   BatchCutter cutter(graph, parts, models::BatchStatistics::kOfBatch);
-  if (!cutter.Run().ok()) return LossReduction::kUnknown;
+  if (!cutter.Run().ok() || cutter.reads_all_parts()) {
+    return LossReduction::kUnknown;
+  }
   if (cutter.loss_axis() == models::kMean) return LossReduction::kMean;
   const bool counts =
       std::any_of(graph.nodes.begin(), graph.nodes.end(),

@@ -9,8 +9,11 @@
 //                                           y, target, count)
 //
 // Here the batch of 32 is cut into 4 parts. passes/repeat_micro_batches.h later
-// makes CountTargets count the targets of all parts. Random nodes get their
-// attribute `offset`, for that pass to count on.
+// makes CountTargets count the targets of all parts, and a Concat with the
+// attribute `of_parts` join the values of all parts: it stands where a node
+// needs the whole of a value on which no parameter has an influence, such as
+// the number of unmasked elements. Random nodes get their attribute `offset`,
+// for that pass to count on.
 #ifndef LOADLINE_PASSES_CUT_BATCH_H_
 #define LOADLINE_PASSES_CUT_BATCH_H_
 

@@ -58,11 +58,12 @@ class Repeater {
     LOADLINE_RETURN_IF_ERROR(FindSummed());
     LOADLINE_RETURN_IF_ERROR(AddInputs());
     for (int64_t part = 0; part < parts_; ++part) {
-      for (const Node& node : nodes_) {
-        if (part == 0 && !by_part_[Index(node.outputs[0])]) {
-          if (!IsLate(node)) AddShared(node);
-        } else if (by_part_[Index(node.outputs[0])]) {
-          LOADLINE_RETURN_IF_ERROR(AddPart(node, part));
+      for (size_t n = 0; n < nodes_.size(); ++n) {
+        const bool differs = by_part_[Index(nodes_[n].outputs[0])];
+        if (differs) {
+          LOADLINE_RETURN_IF_ERROR(AddPart(n, part));
+        } else if (part == 0 && !IsLate(nodes_[n])) {
+          LOADLINE_RETURN_IF_ERROR(AddShared(n));
         }
       }
     }
@@ -76,6 +77,12 @@ class Repeater {
 
   // Updates, and what is computed of whole gradients: their norm for clipping.
   bool IsLate(const Node& node) const { return late_[Index(node.outputs[0])]; }
+
+  // Whether it reads its inputs of every part, and so is the same for each.
+  static bool ReadsAllParts(const Node& node) {
+    return node.op == "CountTargets" ||
+           (node.op == "Concat" && node.attributes.Int("of_parts", 0) != 0);
+  }
 
   // Marks the values that late nodes make, and those that differ between the
   // parts.
@@ -91,8 +98,7 @@ class Repeater {
         differs = differs || by_part_[Index(id)];
         late = late || late_[Index(id)];
       }
-      // Over all parts, and so the same for each.
-      if (late || node.op == "CountTargets") differs = false;
+      if (late || ReadsAllParts(node)) differs = false;
       for (ValueId id : node.outputs) {
         by_part_[Index(id)] = differs;
         late_[Index(id)] = late;
@@ -189,8 +195,13 @@ class Repeater {
     return it == copies.end() ? id : it->second;
   }
 
-  // CountTargets reads the targets of every part.
-  void AddShared(Node node) {
+  absl::Status AddShared(size_t n) {
+    Node node = nodes_[n];
+    if (ReadsAllParts(node)) {
+      for (int64_t part = 1; part < parts_; ++part) {
+        LOADLINE_RETURN_IF_ERROR(AddWhatLeadsTo(n, part));
+      }
+    }
     if (node.op == "CountTargets") {
       std::vector<ValueId> inputs;
       for (ValueId id : node.inputs) {
@@ -200,11 +211,38 @@ class Repeater {
         }
       }
       node.inputs = std::move(inputs);
+    } else if (ReadsAllParts(node)) {
+      for (int64_t part = 1; part < parts_; ++part) {
+        ValueId& id = node.inputs[static_cast<size_t>(part)];
+        id = InPart(id, part);
+      }
     }
     graph_.nodes.push_back(std::move(node));
+    return absl::OkStatus();
   }
 
-  absl::Status AddPart(const Node& original, int64_t part) {
+  // What another part has of that on which node `n` depends, before its turn.
+  absl::Status AddWhatLeadsTo(size_t n, int64_t part) {
+    std::set<ValueId> read(nodes_[n].inputs.begin(), nodes_[n].inputs.end());
+    std::vector<size_t> leading;
+    for (size_t m = n; m-- > 0;) {
+      const Node& node = nodes_[m];
+      const bool leads = std::any_of(
+          node.outputs.begin(), node.outputs.end(),
+          [&](ValueId id) { return by_part_[Index(id)] && read.contains(id); });
+      if (!leads) continue;
+      read.insert(node.inputs.begin(), node.inputs.end());
+      leading.push_back(m);
+    }
+    for (size_t i = leading.size(); i-- > 0;) {
+      LOADLINE_RETURN_IF_ERROR(AddPart(leading[i], part));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddPart(size_t n, int64_t part) {
+    const Node& original = nodes_[n];
+    if (!added_.emplace(n, part).second) return absl::OkStatus();
     Node node = original;
     if (part > 0) {
       node.name = NameOf(node.name, part);
@@ -288,6 +326,7 @@ class Repeater {
   std::vector<bool> late_;           // by value of one part
   std::vector<bool> by_part_;        // by value of one part
   std::map<ValueId, ValueId> sums_;  // value of one part -> its sum so far
+  std::set<std::pair<size_t, int64_t>> added_;  // nodes of parts
   // By part: its copy of a value of the first.
   std::vector<std::map<ValueId, ValueId>> copies_;
   std::set<std::string> names_;  // of one part

@@ -13,8 +13,10 @@
 //
 // What clips gradients reads their sums and is written once, as the updates
 // are. A node that no input leads to, such as a cast of a parameter, stays once
-// for all parts. A RunningStatsUpdate reads the statistics of all parts in
-// their order. models/micro_batches.h reads the number of parts off the result.
+// for all parts. So does one that reads all parts (CountTargets, and Concat
+// with `of_parts`); what leads to it in the other parts stands before it. A
+// RunningStatsUpdate reads the statistics of all parts in their order.
+// models/micro_batches.h reads the number of parts off the result.
 #ifndef LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 #define LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 

@@ -123,8 +123,20 @@ absl::StatusOr<NpyArray> ReadArray(zip_t* archive, zip_uint64_t index) {
 
 absl::StatusOr<zip_uint64_t> Locate(zip_t* archive, const std::string& path,
                                     const std::string& name) {
-  const zip_int64_t index = zip_name_locate(
-      archive, absl::StrCat(name, ".npy").c_str(), ZIP_FL_ENC_RAW);
+  const std::string entry = absl::StrCat(name, ".npy");
+  const zip_int64_t count = zip_get_num_entries(archive, 0);
+  zip_int64_t index = -1;
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const char* other =
+        zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
+    if (other == nullptr || entry != other) continue;
+    // NumPy reads the last one, others the first.
+    if (index >= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has two arrays '", name, "'; save it anew"));
+    }
+    index = i;
+  }
   if (index >= 0) return static_cast<zip_uint64_t>(index);
   return absl::NotFoundError(absl::StrCat(path, " has no array '", name,
                                           "'; it has: ", ArrayNames(archive)));

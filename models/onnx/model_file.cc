@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -247,6 +248,62 @@ absl::StatusOr<Tensor> ReadRaw(const onnx::TensorProto& proto,
 
 namespace {
 
+constexpr int64_t kMinIrOfLoneInitializers = 4;  // which are no inputs
+
+// Whether input `i` of the operator is a weight of a layer.
+bool IsWeight(const onnx::NodeProto& node, int i) {
+  static const auto* const kLastWeight =
+      new std::map<std::string, int>{{"Conv", 2},
+                                     {"ConvTranspose", 2},
+                                     {"Gemm", 2},
+                                     {"MatMul", 1},
+                                     {"BatchNormalization", 4},
+                                     {"LayerNormalization", 2},
+                                     {"PRelu", 1},
+                                     {"LSTM", 3},
+                                     {"GRU", 3},
+                                     {"RNN", 3}};
+  const auto last = kLastWeight->find(node.op_type());
+  return last != kLastWeight->end() && i >= 1 && i <= last->second;
+}
+
+// Some exporters write weights as nodes. Not PyTorch's: there a Constant is a
+// number of the model's code.
+void MakeInitializersOfWeights(onnx::ModelProto* model) {
+  if (model->producer_name() == "pytorch" ||
+      model->ir_version() < kMinIrOfLoneInitializers) {
+    return;
+  }
+  onnx::GraphProto* graph = model->mutable_graph();
+  std::set<std::string> weights;
+  for (const auto& node : graph->node()) {
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (IsWeight(node, i)) weights.insert(node.input(i));
+    }
+  }
+  const auto is_weight = [&](const onnx::NodeProto& node) {
+    return node.op_type() == "Constant" && node.domain().empty() &&
+           node.output_size() == 1 && node.attribute_size() == 1 &&
+           node.attribute(0).name() == "value" && node.attribute(0).has_t() &&
+           node.attribute(0).t().dims_size() > 0 &&
+           weights.count(node.output(0)) > 0;
+  };
+  auto* nodes = graph->mutable_node();
+  int kept = 0;
+  for (int n = 0; n < nodes->size(); ++n) {
+    onnx::NodeProto* node = nodes->Mutable(n);
+    if (is_weight(*node)) {
+      onnx::TensorProto* tensor = graph->add_initializer();
+      tensor->Swap(node->mutable_attribute(0)->mutable_t());
+      tensor->set_name(node->output(0));
+      continue;
+    }
+    if (n != kept) nodes->SwapElements(n, kept);
+    ++kept;
+  }
+  nodes->DeleteSubrange(kept, nodes->size() - kept);
+}
+
 absl::StatusOr<onnx::ModelProto> ParseStream(
     google::protobuf::io::ZeroCopyInputStream* stream, int64_t bytes) {
   if (bytes > std::numeric_limits<int>::max()) {
@@ -262,6 +319,7 @@ absl::StatusOr<onnx::ModelProto> ParseStream(
     return absl::InvalidArgumentError(
         "not an ONNX model, or a damaged one (protobuf cannot parse it)");
   }
+  MakeInitializersOfWeights(&model);
   return model;
 }
 

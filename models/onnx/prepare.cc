@@ -8,11 +8,16 @@
 #include "models/onnx/prepare.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "models/onnx/check_shapes.h"
 #include "models/onnx/convert_opset.h"
 #include "models/onnx/function_size.h"
@@ -256,6 +261,86 @@ void WriteDefaults(onnx::NodeProto* node, int opset) {
   }
 }
 
+// Whether bound `at` of a clamp is a number, from "...target=torch.ops.aten.
+// clamp.Tensor](args = (%x, %scalar_tensor_default, %upper), kwargs = {})".
+// Numbers become scalar tensors before they are exported.
+bool IsNumberOfClamp(absl::string_view operation, size_t at) {
+  constexpr char kClamp[] = "target=torch.ops.aten.clamp.Tensor](args = (";
+  const size_t begin = operation.find(kClamp);
+  if (begin == absl::string_view::npos) return false;
+  operation.remove_prefix(begin + sizeof(kClamp) - 1);
+  const std::vector<absl::string_view> arguments =
+      absl::StrSplit(operation.substr(0, operation.find(')')), ", ");
+  return at < arguments.size() &&
+         absl::StartsWith(arguments[at], "%scalar_tensor");
+}
+
+// PyTorch's newer exporter writes a clamp as Max and Min. Where an element is
+// at a bound, PyTorch's gradient is half for a tensor, as theirs, and 0 for a
+// number, as Clip's.
+void ClipAtNumbers(onnx::GraphProto* graph) {
+  for (auto& node : *graph->mutable_node()) {
+    const bool lower = node.op_type() == "Max";
+    if ((!lower && node.op_type() != "Min") || node.input_size() != 2 ||
+        !IsNumberOfClamp(Metadata(node, "pkg.torch.onnx.fx_node"),
+                         lower ? 1 : 2)) {
+      continue;
+    }
+    node.set_op_type("Clip");
+    if (lower) continue;
+    node.add_input(node.input(1));
+    node.set_input(1, "");
+  }
+}
+
+using Functions = std::map<std::string, const onnx::FunctionProto*>;
+
+std::string FunctionKey(const std::string& domain, const std::string& name,
+                        const std::string& overload) {
+  return absl::StrCat(domain, "\n", name, "\n", overload);
+}
+
+// The attributes that a call leaves to the function: the inliner takes those of
+// operators in the body instead.
+void WriteFunctionDefaults(const Functions& functions, onnx::NodeProto* node) {
+  for (auto& attribute : *node->mutable_attribute()) {
+    if (attribute.has_g()) {
+      for (auto& inner : *attribute.mutable_g()->mutable_node()) {
+        WriteFunctionDefaults(functions, &inner);
+      }
+    }
+    for (auto& graph : *attribute.mutable_graphs()) {
+      for (auto& inner : *graph.mutable_node()) {
+        WriteFunctionDefaults(functions, &inner);
+      }
+    }
+  }
+  const auto called = functions.find(
+      FunctionKey(node->domain(), node->op_type(), node->overload()));
+  if (called == functions.end()) return;
+  for (const auto& fallback : called->second->attribute_proto()) {
+    if (FindAttribute(*node, fallback.name()) == nullptr) {
+      *node->add_attribute() = fallback;
+    }
+  }
+}
+
+void WriteFunctionDefaults(onnx::ModelProto* model) {
+  Functions functions;
+  for (const auto& function : model->functions()) {
+    functions[FunctionKey(function.domain(), function.name(),
+                          function.overload())] = &function;
+  }
+  for (auto& function : *model->mutable_functions()) {
+    for (auto& node : *function.mutable_node()) {
+      WriteFunctionDefaults(functions, &node);
+    }
+  }
+  for (auto& node : *model->mutable_graph()->mutable_node()) {
+    WriteFunctionDefaults(functions, &node);
+  }
+}
+
 // The bodies of some functions depend on their inputs' types, which the inliner
 // does not look up at initializers.
 void DeclareInitializers(onnx::GraphProto* graph) {
@@ -369,6 +454,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   for (const std::string& text : prepared.marks.left_out) {
     prepared.warnings.push_back(text);
   }
+  ClipAtNumbers(model->mutable_graph());
   const std::string detached =
       DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);
   if (!detached.empty()) prepared.warnings.push_back(detached);
@@ -407,6 +493,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
                                  [&] { onnx::checker::check_model(*model); }));
   if (model->functions_size() > 0) {
     LOADLINE_RETURN_IF_ERROR(CheckNoGradientInFunctions(*model));
+    WriteFunctionDefaults(model);
     LOADLINE_RETURN_IF_ERROR(Guard("inlining the model's functions", [&] {
       onnx::inliner::InlineLocalFunctions(*model, true);
     }));

@@ -100,6 +100,15 @@ absl::Status UnsupportedList::ToStatus() const {
                   "\nWrite these parts of the model with other operators "
                   "(models/ops/operators.md lists those there are) and export "
                   "it again, or add the operators as CONTRIBUTING.md says.");
+  const bool of_onnxruntime =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+        return absl::StartsWith(entry.first.first, "com.microsoft");
+      });
+  if (of_onnxruntime) {
+    absl::StrAppend(&text,
+                    " ONNX Runtime's optimizer writes operators of the domain "
+                    "com.microsoft: give the model as it was before.");
+  }
   if (quantized) {
     text =
         "the model is quantized (it has QuantizeLinear or DequantizeLinear): "

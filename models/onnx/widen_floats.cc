@@ -228,6 +228,12 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
       CollectType(tensor.data_type(), &types);
     }
   }
+  for (const auto& input : graph.input()) {
+    if (initializers.count(input.name()) == 0 &&
+        input.type().has_tensor_type()) {
+      CollectType(input.type().tensor_type().elem_type(), &types);
+    }
+  }
   const auto collect = [&types](const auto& nodes) {
     for (const auto& node : nodes) {
       if (MakesHalf(node)) types.insert(DType::kF16);

@@ -196,7 +196,8 @@ std::vector<Operator> ShapeOperators() {
   concat.infer = InferConcat;
   concat.gradient = ConcatGradient;
   concat.row_cuts = CutAlongAxis;
-  concat.attributes = {{"axis", AttributeKind::kAxis, true}};
+  concat.attributes = {{"axis", AttributeKind::kAxis, true},
+                       {"of_parts", AttributeKind::kInt}};
 
   Operator split;
   split.name = "Split";

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -148,6 +150,33 @@ TEST(ExportMarks, SayWhichRowOfAnEmbeddingGetsNoGradient) {
     ASSERT_TRUE(imported.ok()) << imported.status();
     EXPECT_EQ(imported->graph.nodes[0].attributes.Int("padding_row", -1), row)
         << written;
+  }
+}
+
+// At a bound, PyTorch's gradient is 0 for a number and half for a tensor.
+TEST(ExportMarks, ClampsBetweenNumbersAreClips) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"Max", "%x, %scalar_tensor_default", "Clip"},
+      {"Max", "%x, %scalar_tensor_default_3, %upper", "Clip"},
+      {"Max", "%x, %lower, %scalar_tensor_default", "Max"},
+      {"Min", "%x, None, %scalar_tensor_default", "Clip"},
+      {"Min", "%x, %scalar_tensor_default, %upper", "Min"}};
+  for (const auto& [op, arguments, expected] : cases) {
+    onnx::ModelProto model = ModelFromText(absl::StrCat(
+        "g (float[2] x) => (float[2] y) <float bound = {1.0}> { y = ", op,
+        "(x, bound) }"));
+    Write(model.mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
+          absl::StrCat("%clamp : [num_users=1] = call_function[target="
+                       "torch.ops.aten.clamp.Tensor](args = (",
+                       arguments, "), kwargs = {})"));
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const Node& node = imported->graph.nodes[0];
+    EXPECT_EQ(node.op, expected) << arguments;
+    if (node.op != "Clip") continue;
+    EXPECT_EQ(
+        node.attributes.Float(op == std::string("Max") ? "min" : "max", 0),
+        1.0);
   }
 }
 

@@ -56,6 +56,39 @@ TEST_F(ExportTrainedTest, ReplacesNumbersAndNothingElse) {
   EXPECT_EQ(Files(), 1);
 }
 
+TEST_F(ExportTrainedTest, WeightsInConstantNodesBecomeInitializers) {
+  const std::string body = R"(
+g (float[2, 2] x) => (float[2, 2] y) {
+  shift = Constant<value = float[2] {5, 6}>()
+  weight = Constant<value = float[2, 2] {1, 2, 3, 4}>()
+  moved = Add(x, shift)
+  y = MatMul(moved, weight)
+})";
+  onnx::ModelProto model = ModelFromText(body);
+  const std::string original = folder_ + "/model.onnx";
+  WriteFile(original, Bytes(model));
+  const auto imported = ImportOnnx(original, {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+              ::testing::ElementsAre("weight"));
+  const float numbers[] = {4, 3, 2, 1};
+  const absl::Status status = ExportTrained(
+      original, {{"weight", MakeTensor({DType::kF32, {2, 2}}, numbers)}},
+      out());
+  ASSERT_TRUE(status.ok()) << status;
+  const auto after = ImportOnnx(out(), {});
+  ASSERT_TRUE(after.ok()) << after.status();
+  const auto weight = after->graph.Find("weight");
+  ASSERT_TRUE(weight.has_value());
+  EXPECT_THAT(after->graph.value(*weight).initial->as<float>(),
+              ::testing::ElementsAre(4, 3, 2, 1));
+  // There they are numbers of the model's code.
+  model.set_producer_name("pytorch");
+  const auto of_torch = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(of_torch.ok()) << of_torch.status();
+  EXPECT_TRUE(Names(of_torch->graph, ValueKind::kParameter).empty());
+}
+
 TEST_F(ExportTrainedTest, EveryParameterOfAnImportCanBeExported) {
   for (const char* name : {"mlp_torchscript.onnx", "cnn_torchscript.onnx",
                            "gpt_torchscript_17.onnx", "gpt_dynamo.onnx",

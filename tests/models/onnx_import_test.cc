@@ -175,6 +175,19 @@ TEST(ImportOnnx, UnknownDomainsAreUnsupportedOperators) {
               HasSubstr("com.example::Relu x1: a"));
 }
 
+TEST(ImportOnnx, OperatorsOfOnnxRuntimesOptimizerSaySo) {
+  onnx::ModelProto model =
+      ModelFromText("g (float[2] x) => (float[2] y) { [a] y = Relu(x) }");
+  model.mutable_graph()->mutable_node(0)->set_domain("com.microsoft");
+  auto* import = model.add_opset_import();
+  import->set_domain("com.microsoft");
+  import->set_version(1);
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("ONNX Runtime's optimizer"));
+}
+
 TEST(ImportOnnx, InlinesTheModelsFunctions) {
   onnx::ModelProto model =
       ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }");
@@ -198,6 +211,57 @@ TEST(ImportOnnx, InlinesTheModelsFunctions) {
   const auto imported = ImportOnnxBytes(Bytes(model), {});
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_THAT(Ops(imported->graph), ElementsAre("Add"));
+}
+
+// Two functions, one of which calls the other: a call that leaves an attribute
+// out gets the function's default, also where the operator's own is another.
+TEST(ImportOnnx, CallsTakeTheDefaultsOfTheModelsFunctions) {
+  onnx::ModelProto model =
+      ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  auto* import = model.add_opset_import();
+  import->set_domain("local");
+  import->set_version(1);
+  for (const char* name : {"Inner", "Outer"}) {
+    auto* function = model.add_functions();
+    function->set_domain("local");
+    function->set_name(name);
+    function->add_input("a");
+    function->add_output("b");
+    *function->mutable_opset_import() = model.opset_import();
+    auto* node = function->add_node();
+    node->add_input("a");
+    node->add_output("b");
+    if (name == std::string("Outer")) {
+      node->set_domain("local");
+      node->set_op_type("Inner");
+      continue;
+    }
+    node->set_op_type("LeakyRelu");
+    auto* alpha = node->add_attribute();
+    alpha->set_name("alpha");
+    alpha->set_type(onnx::AttributeProto::FLOAT);
+    alpha->set_ref_attr_name("slope");
+    auto* fallback = function->add_attribute_proto();
+    fallback->set_name("slope");
+    fallback->set_type(onnx::AttributeProto::FLOAT);
+    fallback->set_f(0.5f);
+  }
+  auto* call = model.mutable_graph()->mutable_node(0);
+  call->set_domain("local");
+  call->set_op_type("Outer");
+  auto imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(NodeWith(imported->graph, "LeakyRelu").attributes.Float("alpha", 0),
+            0.5);
+  call->set_op_type("Inner");
+  auto* slope = call->add_attribute();
+  slope->set_name("slope");
+  slope->set_type(onnx::AttributeProto::FLOAT);
+  slope->set_f(0.25f);
+  imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(NodeWith(imported->graph, "LeakyRelu").attributes.Float("alpha", 0),
+            0.25);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/onnx/export.h"
 #include "models/onnx/widen_floats.h"
 #include "tests/models/onnx_test_util.h"
@@ -130,6 +131,20 @@ TEST(WidenFloats, LeavesDoublesOfShapesAlone) {
       TypesToWiden(ModelFromText("g (double[2] x) => (double[2] y)"
                                  " <double[2] w = {1, 2}> { y = Mul(x, w) }")),
       std::set<DType>{DType::kF64});
+}
+
+// As a model that casts what it is given is exported.
+TEST(WidenFloats, TakesInputsOfOtherFloatsAsF32) {
+  for (const char* type : {"double", "float16"}) {
+    const auto imported =
+        ImportText(absl::StrCat("g (", type,
+                                "[2] x) => (float[2] y) <float[2] w = {1, 2}> {"
+                                " f = Cast<to=1>(x) y = Mul(f, w) }"));
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(Ops(imported->graph), std::vector<std::string>{"Mul"});
+    EXPECT_EQ(imported->graph.value(imported->graph.inputs[0]).type.dtype,
+              DType::kF32);
+  }
 }
 
 }  // namespace

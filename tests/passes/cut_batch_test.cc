@@ -165,9 +165,12 @@ models::Graph FlatRows(Builder& b, ValueId x, ValueId at) {
 
 // GatherElements of x f32[4,3], as it is imported: rows of the flat x at
 // positions that count through all examples.
-models::Graph ElementsOfExamples(const Ints& first, const Ints& outside) {
+// `trained`: x depends on a parameter.
+models::Graph ElementsOfExamples(const Ints& first, const Ints& outside,
+                                 bool trained = false) {
   Builder b;
-  const ValueId x = b.Input("x", {4, 3});
+  ValueId x = b.Input("x", {4, 3});
+  if (trained) x = b.Op("Add", {x, b.Parameter("offset", {3})});
   const ValueId index = b.Input("index", {4}, DType::kI64);
   return FlatRows(b, x, Checked(b, index, first, outside));
 }
@@ -248,8 +251,10 @@ TEST(CutBatch, RefusesPositionsOfOtherExamples) {
   ExpectRefused(ElementsOfExamples({0, 3, 6, 8}, {12}), 2, kRefused,
                 "'first' i64[4] has other contents for other examples");
   // All of the first part, and rows that begin elsewhere.
-  ExpectRefused(ElementsOfExamples({0, 3, 0, 3}, {12}), 2, kRefused,
+  ExpectRefused(ElementsOfExamples({0, 3, 0, 3}, {12}, true), 2, kRefused,
                 "may read other examples");
+  models::Graph first_part = ElementsOfExamples({0, 3, 0, 3}, {12});
+  EXPECT_TRUE(CutBatch(first_part, 2).ok());  // of the whole x
   ExpectRefused(ElementsOfExamples({0, 1, 2, 3}, {12}), 2, kRefused,
                 "may read other examples");
   // A position of the whole batch that is none beyond it.
@@ -310,9 +315,10 @@ TEST(CutBatch, ReadsConstantPositionsOfTheirOwnPartOnly) {
 TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {
   Builder b;
   const ValueId x = b.Input("x", {4, 2});
+  const ValueId y = b.Op("MatMul", {x, b.Parameter("w", {2, 2})});
   const ValueId mean =
-      b.Op("ReduceMean", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}});
-  b.Output(b.Op("MatMul", {b.Op("Sub", {x, mean}), b.Parameter("w", {2, 2})}));
+      b.Op("ReduceMean", {y}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}});
+  b.Output(b.Op("Sub", {y, mean}));
   ExpectRefused(WithLoss(std::move(b.graph)), 2,
                 absl::StatusCode::kFailedPrecondition,
                 "reads a number that is taken over all examples");
@@ -436,6 +442,49 @@ TEST(CutBatch, CountsTargetsForSmoothLabelsAndWeights) {
       EXPECT_EQ(node.inputs.size(), 4u);
     }
   }
+}
+
+// The mean of what a mask leaves: the mask's sum is that of all parts.
+TEST(CutBatch, ReadsNumbersOfAllPartsThatNoParameterInfluences) {
+  for (const bool influenced : {false, true}) {
+    Builder b;
+    const ValueId x = b.Input("x", {4, 3});
+    const ValueId mask = b.Input("mask", {4, 2});
+    const ValueId y = b.Op("MatMul", {x, b.Parameter("w", {3, 2})});
+    const ValueId weight = influenced ? b.Op("Exp", {y}) : mask;
+    const ValueId sum = b.Op("ReduceSum", {b.Op("Mul", {y, mask})},
+                             {{"axes", Ints{0, 1}}, {"keepdims", int64_t{0}}});
+    const ValueId number =
+        b.Op("ReduceSum", {weight},
+             {{"axes", Ints{0, 1}}, {"keepdims", int64_t{0}}});
+    b.Output(b.Op("Div", {sum, number}));
+    EXPECT_EQ(FindLossReduction(b.graph), LossReduction::kUnknown);
+    const absl::Status cut = CutBatch(b.graph, 2);
+    if (influenced) {
+      EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition) << cut;
+      continue;
+    }
+    ASSERT_TRUE(cut.ok()) << cut;
+    ASSERT_TRUE(models::VerifyGraph(b.graph).ok());
+    int joined = 0;
+    for (const models::Node& node : b.graph.nodes) {
+      if (node.op != "Concat") continue;
+      ++joined;
+      EXPECT_EQ(node.attributes.Int("of_parts", 0), 1);
+      EXPECT_EQ(node.inputs.size(), 2u);
+    }
+    EXPECT_EQ(joined, 1);
+  }
+}
+
+// The reason is that of the node that mixes examples, not that of what follows.
+TEST(CutBatch, NamesTheNodeThatMixesExamples) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId shares = b.Op("Softmax", {x}, {{"axis", int64_t{0}}});
+  b.Output(b.Op("MatMul", {shares, b.Parameter("w", {3, 2})}));
+  ExpectRefused(WithLoss(std::move(b.graph)), 2,
+                absl::StatusCode::kFailedPrecondition, "Softmax 'n0'");
 }
 
 TEST(CutBatch, PermitsStatisticsOfParts) {

@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "fmt/format.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -39,13 +40,19 @@ absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
   const bool bare =
       !text.empty() && std::all_of(text.begin(), text.end(),
                                    [](char c) { return c >= '0' && c <= '9'; });
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Budget budget,
-                            ParseBudget(bare ? text + "B" : text));
-  if (budget.kind != planner::Budget::Kind::kBytes) {
+  const absl::StatusOr<planner::Budget> budget =
+      ParseBudget(bare ? text + "B" : text);
+  if (!budget.ok()) {
+    return absl::Status(
+        budget.status().code(),
+        absl::StrCat("--capacity",
+                     absl::StripPrefix(budget.status().message(), "--budget")));
+  }
+  if (budget->kind != planner::Budget::Kind::kBytes) {
     return absl::InvalidArgumentError(
         "--capacity: expected bytes, not a share");
   }
-  return budget.bytes;
+  return budget->bytes;
 }
 
 absl::Status RunPack(const PackVerbFlags& flags) {

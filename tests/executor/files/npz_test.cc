@@ -70,6 +70,23 @@ TEST(ReadNpz, NamesWhatIsMissing) {
             absl::StatusCode::kNotFound);
 }
 
+// As an archive that was appended to has it.
+TEST(ReadNpz, RefusesTwoArraysOfOneName) {
+  const std::string path = WriteZip("twice.npz",
+                                    {{"x.npy", NpyFile("<f4", "(1,)", "1234")},
+                                     {"y.npy", NpyFile("<f4", "(1,)", "5678")}},
+                                    false);
+  std::string archive = ReadAll(path);
+  for (size_t at = archive.find("y.npy"); at != std::string::npos;
+       at = archive.find("y.npy")) {
+    archive[at] = 'x';
+  }
+  std::ofstream(path, std::ios::binary) << archive;
+  const absl::Status status = ReadNpz(path, {"x"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("two arrays 'x'"), absl::string_view::npos);
+}
+
 TEST(ReadNpz, RefusesDataThatIsNotWhatTheHeaderSays) {
   for (const std::string& contents :
        {NpyFile("<f4", "(3,)", "12345678"), NpyFile("<f4", "(1,)", "12345678"),

@@ -333,7 +333,7 @@ TEST(VerbErrors, OfPack) {
        {{"pack", "/no/b.csv", "--capacity", "16"}, 2, "/no/b.csv"},
        {{"pack", bad, "--capacity", "16"}, 2, bad},
        {{"pack", csv, "--capacity", "50%"}, 2, "not a share"},
-       {{"pack", csv, "--capacity", "x"}, 2, "'x'"},
+       {{"pack", csv, "--capacity", "x"}, 2, "--capacity 'x'"},
        {{"pack", csv, "--capacity", "15"}, 3, csv},
        {{"pack", csv, "--capacity", "16", "--alignment", "0"},
         2,
