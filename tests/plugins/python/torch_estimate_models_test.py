@@ -15,6 +15,7 @@ from loadline.torch.session.estimate_command import read_config, run
 from loadline.torch.session.llama_shaped import LlamaShaped, Shape
 from loadline.torch.session.lora import Lora, add_lora
 from models import MODELS
+from torch_estimate_test import ADAMW
 
 MACHINE = loadline.Machine.known("rtx-4090")
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000, "machine": MACHINE}
@@ -35,7 +36,7 @@ class AgainstPrepare(unittest.TestCase):
         found = lt.estimate(there, torch.optim.AdamW, sample=sample, budgets=[budget],
                             **OPTIONS, **options)
         torch._dynamo.reset()
-        optimizer = torch.optim.AdamW(p for p in real.parameters() if p.requires_grad)
+        optimizer = ADAMW(p for p in real.parameters() if p.requires_grad)
         call, _ = lt.prepare(real, optimizer, sample=sample, budget=budget,
                              **{**OPTIONS, "machine": found.machine})
         graph = lt.planned[-1]

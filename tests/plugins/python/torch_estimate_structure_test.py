@@ -13,7 +13,7 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.problem.cost_model import NOMINAL
 from models import MODELS
-from torch_estimate_test import CONFIG, MACHINE, on_meta
+from torch_estimate_test import ADAMW, CONFIG, MACHINE, on_meta
 from torch_micro_batches_test import classifier
 from training import OPTIONS
 
@@ -32,7 +32,7 @@ class Structures(unittest.TestCase):
                                         sample=batch, budgets=[budget], machine=MACHINE,
                                         **structure, **OPTIONS)
                     model = MODELS["gpt"]()
-                    lt.prepare(model, torch.optim.AdamW(model.parameters()), sample=batch,
+                    lt.prepare(model, ADAMW(model.parameters()), sample=batch,
                                budget=budget, machine=found.machine, **structure,
                                **OPTIONS)
                     graph = lt.planned[-1]

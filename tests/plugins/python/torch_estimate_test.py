@@ -1,5 +1,6 @@
 """estimate: the plans of prepare, without weights, and what goes wrong."""
 import contextlib
+import functools
 import io
 import json
 import logging
@@ -17,12 +18,17 @@ from torch import nn
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.choose_structure import StructureSearch
 from loadline.torch.session.estimate import with_memory
 from models import MODELS
 
 MACHINE = loadline.Machine.known("rtx-4090")
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000, "machine": MACHINE}
+
+# PyTorch's choice on a GPU: one update of all parameters. On a CPU, where prepare runs here,
+# it would update one after the other.
+ADAMW = functools.partial(torch.optim.AdamW, foreach=True)
 
 MODEL_LOG = logging.getLogger("a model")
 
@@ -68,7 +74,7 @@ class Estimate(unittest.TestCase):
                 found = lt.estimate(on_meta(Tied), torch.optim.AdamW, loss_of,
                                     sample=tokens, budgets=[budget], **OPTIONS)
                 model = Tied()
-                lt.prepare(model, torch.optim.AdamW(model.parameters()), sample=tokens,
+                lt.prepare(model, ADAMW(model.parameters()), sample=tokens,
                            loss_fn=loss_of, budget=budget, **{
                                **OPTIONS, "machine": found.machine})
                 graph = lt.planned[-1]
@@ -79,6 +85,19 @@ class Estimate(unittest.TestCase):
                 # The measured peak of a real step.
                 self.assertAlmostEqual(
                     row.peak_bytes, graph.measured_bytes, delta=row.peak_bytes // 100)
+
+    def test_counts_what_the_optimizers_step_allocates_on_a_gpu(self):
+        def bytes_of(optimizer, **options):
+            torch._dynamo.reset()
+            row, = lt.estimate(on_meta(MODELS["mlp"]), optimizer, sample=torch.zeros(8, 64),
+                               budgets=["100%"], **{**OPTIONS, **options}).rows
+            return row.budget_bytes
+
+        here = bytes_of(torch.optim.AdamW, machine=NOMINAL)
+        there = bytes_of(torch.optim.AdamW)
+        self.assertEqual(there, bytes_of(ADAMW))
+        self.assertEqual(here, bytes_of(functools.partial(torch.optim.AdamW, foreach=False)))
+        self.assertGreater(there - here, 50_000)  # of 99,840 bytes of parameters
 
     def test_of_models_without_data_is_that_of_models_with_data(self):
         for name in ("mlp", "gpt_dropout", "unet"):

@@ -2,13 +2,14 @@
 import copy
 import dataclasses
 import unittest
+from unittest import mock
 
 import torch
 
 import loadline
 from loadline import torch as lt
 from loadline.torch.solve.make_plan import EFFORT
-from loadline.torch.state.host_state import host_state_of
+from loadline.torch.state.host_state import HostState, host_state_of
 from loadline.torch.state.predict_state import predict_state
 from models import MODELS
 from steps import same_bits
@@ -127,16 +128,20 @@ class Prepare(unittest.TestCase):
 class Unusual(unittest.TestCase):
     """Programs that do not step behind every backward, or look in between."""
 
-    def nothing_of_the_hosts(self, optimizer, args, kwargs):
-        """A hook behind the mover's: what the optimizer's own step updates is on the
-        device, which a CPU cannot tell from the host."""
-        mover = host_state_of(optimizer)
-        slabs = {slab.memory.untyped_storage().data_ptr() for slab in mover._slabs
-                 if slab.memory is not None} if mover else ()
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                for t in optimizer.state.get(p, {}).values():
-                    self.assertNotIn(t.untyped_storage().data_ptr(), slabs)
+    def checked(self, whole=HostState._before):
+        """The hook before the step, and then: what the optimizer's own step updates is on
+        the device, which a CPU cannot tell from the host."""
+        def before(state, optimizer, args, kwargs):
+            result = whole(state, optimizer, args, kwargs)
+            slabs = {slab.memory.untyped_storage().data_ptr() for slab in state._slabs
+                     if slab.memory is not None}
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    for t in optimizer.state.get(p, {}).values():
+                        self.assertNotIn(t.untyped_storage().data_ptr(), slabs)
+            return result
+
+        return mock.patch.object(HostState, "_before", before)
 
     def same(self, program):
         """program(call, optimizer, batch) gives tensors, those of the step without a
@@ -148,11 +153,11 @@ class Unusual(unittest.TestCase):
         for budget in ("85%", "70%"):
             model, batch = wide_mlp()
             optimizer = torch.optim.AdamW(model.parameters())
-            call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
-                                 machine=COPIES, **OPTIONS)
+            with self.checked():
+                call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
+                                     machine=COPIES, **OPTIONS)
             moves = lt.planned[-1].moves
             seen |= {bucket in moves.resting_on_host for bucket in moves.moved}
-            optimizer.register_step_pre_hook(self.nothing_of_the_hosts)
             found = program(call, optimizer, batch)
             self.assertTrue(same_bits(expected, [*found, *states(optimizer)]), budget)
         self.assertEqual(seen, {False, True})

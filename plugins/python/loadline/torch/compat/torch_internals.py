@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import logging
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,18 +103,46 @@ def missing(tier: str) -> list[str]:
     return names
 
 
-def runs_foreach(group: dict[str, Any]) -> bool:
-    """Whether an optimizer updates all of a group's parameters at once."""
+def runs_foreach(group: dict[str, Any], on_gpu: bool = False) -> bool:
+    """Whether an optimizer updates all of a group's parameters at once. on_gpu: if they
+    were there."""
     chosen = group.get("foreach")
     if chosen is not None or group.get("fused") or "foreach" not in group:
         return bool(chosen)
-    if default_to_foreach is None:
+    if on_gpu:
+        chosen = not group.get("differentiable", False) and all(
+            type(one) in (torch.Tensor, torch.nn.Parameter) for one in group["params"])
+    elif default_to_foreach is None:
         return False
-    _, chosen = default_to_foreach(
-        group["params"], group.get("differentiable", False), use_fused=False)
+    else:
+        _, chosen = default_to_foreach(
+            group["params"], group.get("differentiable", False), use_fused=False)
     # As PyTorch's optimizers decide.
     return bool(chosen) and not (
         isinstance(group.get("lr"), torch.Tensor) and not group.get("capturable"))
+
+
+def _hooks(handle: Any) -> Any:
+    """Those registered in the same place, in their order, if the handle is among them."""
+    hooks = handle.hooks_dict_ref()
+    return hooks if isinstance(hooks, OrderedDict) and handle.id in hooks else None
+
+
+def runs_last(handle: Any) -> bool:
+    """Whether no hook in the same place runs after this one."""
+    return (hooks := _hooks(handle)) is None or next(reversed(hooks)) == handle.id
+
+
+def run_last(handle: Any) -> None:
+    """From now on this hook runs after the others in the same place."""
+    if not runs_last(handle):
+        _hooks(handle).move_to_end(handle.id)
+
+
+def run_first(handle: Any) -> None:
+    """From now on this hook runs before the others in the same place."""
+    if (hooks := _hooks(handle)) is not None and next(iter(hooks)) != handle.id:
+        hooks.move_to_end(handle.id, last=False)
 
 
 def storage_key(tensor: torch.Tensor) -> int:

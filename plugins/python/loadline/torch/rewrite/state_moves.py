@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
-from loadline.errors import InternalError
+from loadline.errors import InternalError, LoadlineError
 from loadline.torch.compat.operators import operator
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.problem.gradients import Gradient, Owner
@@ -91,6 +91,27 @@ class StateMover(Protocol):
                            gradients: Sequence[torch.Tensor]) -> None: ...
 
 
+class _Detached:
+    """In the place of a mover whose optimizer was prepared again: a plan that counts on it
+    must not run."""
+
+    def begin(self, *_: Any) -> None:
+        raise LoadlineError(
+            "the optimizer of this model was prepared again since, so its state no longer "
+            "moves as this model's plan says: call what the last prepare returned. If two "
+            "models share an optimizer, prepare them as one torch.nn.Module, or with "
+            "offload=False")
+
+    begin_backward = check_parameters = measure_gradient = begin
+    leave_gradients = update_in_backward = begin
+
+    def start_store(self, bucket: int) -> None:
+        pass
+
+    end_store = load = start_store
+
+
+DETACHED = _Detached()
 # By the number of the session that planned the state.
 movers: WeakTable[StateMover] = WeakTable()
 moves_by_graph: WeakTable[StateMoves] = WeakTable()  # the modules own them
@@ -161,6 +182,16 @@ def _mover_of(graph: int) -> tuple[StateMover | None, StateMoves]:
     return movers.get(moves.number), moves
 
 
+def _gradients_mover(graph: int) -> tuple[StateMover, StateMoves]:
+    """Of a graph whose gradients may leave."""
+    mover, moves = _mover_of(graph)
+    if mover is None:
+        raise LoadlineError(
+            "the optimizer that was prepared with this model is gone, and the gradients would "
+            "be lost: prepare the model again, with its new optimizer")
+    return mover, moves
+
+
 @operator("move_state(Tensor(a!) token, int graph, str action, int bucket) -> ()",
           lambda *_: None)
 def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
@@ -179,9 +210,8 @@ def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> Non
 def CHECK_PARAMETERS(token: torch.Tensor, inputs: list[torch.Tensor], graph: int) -> None:
     """inputs: the parameters whose gradients may leave. Compiled code may serve another
     instance of the model, whose gradients must not."""
-    mover, moves = _mover_of(graph)
-    if mover is not None:
-        mover.check_parameters(moves, inputs)
+    mover, moves = _gradients_mover(graph)
+    mover.check_parameters(moves, inputs)
 
 
 @operator("measure_gradient(Tensor(a!) token, Tensor gradient, int graph, int number) -> ()",
@@ -189,18 +219,16 @@ def CHECK_PARAMETERS(token: torch.Tensor, inputs: list[torch.Tensor], graph: int
 def MEASURE_GRADIENT(token: torch.Tensor, gradient: torch.Tensor, graph: int,
                      number: int) -> None:
     """Before it leaves."""
-    mover, moves = _mover_of(graph)
-    if mover is not None:
-        mover.measure_gradient(moves, number, gradient.detach())
+    mover, moves = _gradients_mover(graph)
+    mover.measure_gradient(moves, number, gradient.detach())
 
 
 @operator("leave_gradients(Tensor(a!) token, Tensor[] waited, int graph) -> ()",
           lambda *_: None)
 def LEAVE_GRADIENTS(token: torch.Tensor, waited: list[torch.Tensor], graph: int) -> None:
     """waited: the tokens of their copies, so that no compiler drops one."""
-    mover, moves = _mover_of(graph)
-    if mover is not None:
-        mover.leave_gradients(moves)
+    mover, moves = _gradients_mover(graph)
+    mover.leave_gradients(moves)
 
 
 @operator("update_in_backward(Tensor(a!) token, Tensor(b!)[] parameters, "
@@ -208,6 +236,5 @@ def LEAVE_GRADIENTS(token: torch.Tensor, waited: list[torch.Tensor], graph: int)
 def UPDATE_IN_BACKWARD(token: torch.Tensor, parameters: list[torch.Tensor],
                        gradients: list[torch.Tensor], graph: int, bucket: int) -> None:
     """parameters: as this module has them, so that a compiler keeps their readers before."""
-    mover, moves = _mover_of(graph)
-    if mover is not None:
-        mover.update_in_backward(moves, bucket, [one.detach() for one in gradients])
+    mover, moves = _gradients_mover(graph)
+    mover.update_in_backward(moves, bucket, [one.detach() for one in gradients])

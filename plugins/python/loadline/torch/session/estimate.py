@@ -31,7 +31,8 @@ from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
-from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
+from loadline.torch.state.predict_state import (PredictedState, as_on_gpu, owners_of,
+                                                predict_state)
 from loadline.torch.state.wrappers import innermost
 
 CARD = "card"  # the budget that is the machine's device memory
@@ -243,6 +244,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
          "part_statistics": allow_micro_batch_statistics}, torch.device("cpu"))
     here, batch = with_memory(model), _on_cpu(sample)
     inner = None if made is None else innermost(made)
+    if inner is not None and read.machine.device_bytes:
+        inner = as_on_gpu(inner)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(here, inner, predicted, read)
     owners: dict[torch.Tensor, Any] = {}

@@ -21,6 +21,7 @@ from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import DEVICE, Options
 from loadline.torch.state.host_state import detach_host_state, new_host_state
 from loadline.torch.state.predict_state import predict_state
+from loadline.torch.state.state_growth import StateGrowth
 from loadline.torch.state.wrappers import innermost
 
 
@@ -56,6 +57,9 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
         options = {**options, "machine": asked.machine,
                    "outside_bytes": asked.outside_bytes}
     session = Session()
+    session.counts_gradients = accumulate
+    growths = [StateGrowth(*one) for one in predicted]
+    session.state_growth = lambda: sum(growth() for growth in growths)
     options = {"agree": True, **options, "budget": asked.budget, "reserve_bytes": reserved,
                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes,
                                           b.work_bytes) for b in buckets),

@@ -1,16 +1,18 @@
-"""Watches the forwards of a compiled graph whose backward has not run.
+"""Watches the forwards of a compiled graph: whose backward has not run, and what is there
+before them.
 
 A plan is for one forward and its backward. A second forward before that backward takes
-its memory once more, and a backward that retains its graph keeps what the plan frees: the
-first gets a warning, the second an error, instead of a budget that is silently exceeded.
-Tested by tests/plugins/python/torch_live_forwards_test.py.
+its memory once more, and so do gradients that an earlier backward left; a backward that
+retains its graph keeps what the plan frees. The first two get a warning, the last an error,
+instead of a budget that is silently exceeded.
+Tested by tests/plugins/python/torch_live_forwards_test.py and torch_loops_test.py.
 """
 from __future__ import annotations
 
 import functools
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from loadline.errors import LoadlineError, LoadlineWarning
 from loadline.torch.compat import torch_internals
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.session import Session, SessionReference
+from loadline.torch.state.host_gradients import HostGradient
 
 
 class _Forward:
@@ -51,10 +54,40 @@ def _begin_backward(forward: _Forward, *_: Any) -> None:
             "budget")
 
 
+class _OldGradients:
+    """Those that are there when a forward begins. If there are any, PyTorch has usually one
+    for each parameter, so only three are looked at."""
+
+    def __init__(self) -> None:
+        self._places: list[int] | None = None  # of trained leaves among the arguments
+
+    def bytes(self, arguments: Sequence[Any]) -> int:
+        if self._places is None:
+            self._places = [place for place, one in enumerate(arguments) if isinstance(
+                one, torch.Tensor) and one.is_leaf and one.requires_grad]
+        some = {*self._places[:1], *self._places[-1:],
+                *self._places[(half := len(self._places) // 2):half + 1]}
+        if all(arguments[place].grad is None for place in some):
+            return 0
+        found = (arguments[place].grad for place in self._places)
+        return sum(one.nbytes for one in found
+                   if one is not None and not isinstance(one, HostGradient))
+
+
+def _warn_of_old_gradients(session: Session, bytes_: int) -> None:
+    session.counts_gradients = True  # said once
+    warnings.warn(
+        f"loadline: {format_bytes(bytes_)} of gradients of an earlier backward are there while "
+        "the forward runs, which the plan does not count: memory goes above the budget. Call "
+        "zero_grad(set_to_none=True) before the forward, or, if gradients of several "
+        "batches are added up, prepare with accumulate=True", LoadlineWarning, stacklevel=3)
+
+
 def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
           ) -> Callable[..., Any]:
     """The compiled graph with this number, watched for the session."""
     alive: weakref.WeakSet[_Forward] = weakref.WeakSet()
+    old_gradients = _OldGradients()
 
     def graph_of(session: Session) -> PlannedGraph | None:
         return next((one for one in session.graphs if one.number == number), None)
@@ -64,6 +97,9 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
         session = reference()
         if session is not None and session.written is not None:
             session.written.save(graph_of(session), arguments)
+        if session is not None and not session.counts_gradients and (
+                torch.is_grad_enabled() and (bytes_ := old_gradients.bytes(arguments))):
+            _warn_of_old_gradients(session, bytes_)
         output = compiled(*arguments)
         forward = _Forward()
         for node in _nodes(output):

@@ -37,6 +37,7 @@ from loadline.torch.state.host_parameters import (new_host_parameters,
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
 from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
+from loadline.torch.state.state_growth import StateGrowth
 from loadline.torch.state.wrappers import innermost
 from loadline.torch.structure.micro_batches import Parts, rows_of
 from loadline.torch.structure.part_counts import TargetCounter
@@ -324,7 +325,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 if step_fn is not None:  # it may be a loss, between forward and backward
                     loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
             found_bytes.update(found)
+    session.counts_gradients = accumulate or step_fn is not None or structure.parts > 1
     if inner is not None:
+        session.state_growth = StateGrowth(inner, predicted)
         detach_host_state(inner)
         if buckets:
             new_host_state(inner, buckets, device_of(model), session.number,

@@ -76,6 +76,10 @@ class Session:
         self.owners: Mapping[torch.Tensor, Owner] = {}
         # Puts parameters on the host, if they may leave the device.
         self.host_parameters: HostParameters | None = None
+        # Bytes of optimizer state that the plans do not have, because it came later.
+        self.state_growth: Callable[[], int] = lambda: 0
+        # Gradients of an earlier backward may be there during a forward: the plans have them.
+        self.counts_gradients = True
         self._options: Any = None  # kept, so that no other object gets its id
 
     @property
@@ -108,6 +112,7 @@ class Session:
             first = number not in self._first
         return dataclasses.replace(
             options, agree=options.agree and first,
+            reserve_bytes=options.reserve_bytes + self.state_growth(),
             budget=options.budget if budget is None else budget)
 
     def allows(self, live_forwards: int) -> bool:
@@ -164,6 +169,7 @@ class Session:
             self._budgets.clear()
             self.owners = {}
             self.prepared = None
+            self.state_growth = lambda: 0
             self._model = lambda: None
             if self.host_parameters is not None:
                 self.host_parameters.close()

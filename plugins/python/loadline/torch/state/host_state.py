@@ -20,11 +20,12 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
+from loadline.torch.compat import torch_internals
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import (inside_operator, paused, record_in_open_ledger,
                                            watched)
 from loadline.torch.rewrite.parameter_moves import parameter_movers
-from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT,
+from loadline.torch.rewrite.state_moves import (DETACHED, END_STORE, END_STORE_GRADIENT,
                                                 END_STORE_PARAMETER, LOAD, LOAD_GRADIENT,
                                                 LOAD_PARAMETER, START_STORE,
                                                 START_STORE_GRADIENT,
@@ -65,15 +66,20 @@ class HostState:
         self._storing: dict[int, tuple[Tensors, Any]] = {}  # with the copy's end
         self._loading: dict[int, _Loading] = {}
         self._hidden: list[list[torch.Tensor]] | None = None  # groups' parameters
+        self._groups: list[list[torch.Tensor]] = []  # their parameters when last looked at
+        # By bucket: numbers of the groups that its parameters are in, and these parameters.
+        self._parts: list[dict[int, list[torch.Tensor]]] = []
         # By bucket that the last backward has updated: the settings that it had. Empty when
         # the step has followed.
-        self._in_backward: dict[int, dict[str, Any]] = {}
+        self._in_backward: dict[int, list[dict[str, Any]]] = {}
         self._due = False  # a step has begun, and its buckets are not updated yet
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
-            optimizer.register_state_dict_pre_hook(lambda _: self.lanes.settle()),
+            optimizer.register_state_dict_pre_hook(self._to_be_saved),
             optimizer.register_load_state_dict_post_hook(self._loaded)]
+        self._next_to_the_step()
+        self._find_groups()
 
     def follow(self, moves: StateMoves) -> None:
         """Moves state as this graph's plan says, from now on."""
@@ -102,11 +108,20 @@ class HostState:
             handle.remove()
         for number, mover in movers.items():
             if mover is self:
-                movers.remove(number)
+                movers.set(number, DETACHED)
+
+    def _next_to_the_step(self) -> None:
+        """The program's own hooks on the step see all parameters and their gradients: before
+        the updates, and after them."""
+        before, after, *_ = self._handles
+        torch_internals.run_last(before)
+        torch_internals.run_first(after)
 
     def begin(self, moves: StateMoves) -> None:
         """At the start of a forward. Every bucket is where it rests, or where a skipped step
         left it, and no copy is in flight."""
+        self._restore_groups()  # of a step that failed
+        self._next_to_the_step()
         self._drop_stores()
         if moves is not self.moves:
             self.follow(moves)
@@ -121,6 +136,7 @@ class HostState:
             raise LoadlineError(
                 "with update_in_backward=True every backward is a step: the last one has "
                 "updated parameters, and optimizer.step() has not followed")
+        self._find_groups()
         self.gradients.begin_backward(moves)
 
     def measure_gradient(self, moves: StateMoves, number: int,
@@ -136,19 +152,43 @@ class HostState:
         self.gradients.hand_over(moves, bucket, gradients)
         self._update(bucket, moves, inside_operator)
 
-    def _settings(self, bucket: int) -> dict[str, Any]:
-        """Of the bucket's group, as they are now."""
-        group = self.optimizer.param_groups[self.buckets[bucket].group]
-        return {name: value.clone() if isinstance(value, torch.Tensor) else value
-                for name, value in group.items() if name != "params"}
+    def _find_groups(self) -> None:
+        """The program may have moved parameters to another group, or taken them out."""
+        groups = self.optimizer.param_groups
+        if [len(one) for one in self._groups] == [len(one["params"]) for one in groups] and all(
+                one is other for now, before in zip(groups, self._groups)
+                for one, other in zip(now["params"], before)):
+            return
+        self._groups = [[*one["params"]] for one in groups]
+        place = {id(one): number for number, parameters in enumerate(self._groups)
+                 for one in parameters}
+        self._parts = []
+        for bucket in self.buckets:
+            parts: dict[int, list[torch.Tensor]] = {}
+            for one in bucket.parameters:
+                if id(one) in place:
+                    parts.setdefault(place[id(one)], []).append(one)
+            self._parts.append(parts)
+
+    def _groups_of(self, bucket: int) -> list[dict[str, Any]]:
+        """The optimizer's groups that have parameters of the bucket, with these alone."""
+        return [{**self.optimizer.param_groups[number], "params": parameters}
+                for number, parameters in self._parts[bucket].items()]
+
+    def _settings(self, bucket: int) -> list[dict[str, Any]]:
+        """Of the bucket's groups, as they are now."""
+        return [{name: value.clone() if isinstance(value, torch.Tensor) else value
+                 for name, value in group.items() if name != "params"}
+                for group in self._groups_of(bucket)]
 
     def _check_updated(self) -> list[int]:
         """At a step: what the backward has updated, it would update now. Returns the buckets
         with gradients of another backward, as of the model that is not compiled."""
         for bucket, before in self._in_backward.items():
             now = self._settings(bucket)
-            if now.keys() != before.keys() or any(
-                    bool(now[name] != before[name]) for name in now):
+            if [one.keys() for one in now] != [one.keys() for one in before] or any(
+                    bool(one[name] != other[name]) for one, other in zip(now, before)
+                    for name in one):
                 raise LoadlineError(
                     "settings of the optimizer, such as its learning rate, have changed "
                     "between backward and step: with update_in_backward=True the backward "
@@ -266,19 +306,22 @@ class HostState:
             self.end_store(number)
         if self._is_on_host(number):
             self._arrive(number)
-        group = dict(self.optimizer.param_groups[bucket.group])
-        group["params"] = list(bucket.parameters)
         if (mover := parameter_movers.get(moves.number)) is not None:
             mover.arrive(bucket.parameters)
         self.gradients.bring_back(bucket.parameters)
-        with recorded():
-            run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
+        if groups := self._groups_of(number):
+            with recorded():
+                run_step(clone_with_groups(self.optimizer, groups, self.optimizer.state))
         self.gradients.use_up(moves, bucket.parameters)
         # A first step creates the state.
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._restore_groups()
+        if self.attached and not torch_internals.runs_last(self._handles[0]):
+            raise LoadlineError(
+                "a hook before the optimizer's step was registered between the forward and "
+                "the step, and would run after updates: register it before the forward")
         self._due = True
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
@@ -302,6 +345,7 @@ class HostState:
     def _update_moved(self) -> None:
         """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
+        self._find_groups()
         missed = self._check_updated()
         self._watch_resident("resident state")
         do: dict[str, Callable[[int], None]] = {
@@ -345,6 +389,10 @@ class HostState:
             for group, parameters in zip(self.optimizer.param_groups, self._hidden):
                 group["params"] = parameters
             self._hidden = None
+
+    def _to_be_saved(self, optimizer: Any) -> None:
+        self._restore_groups()
+        self.lanes.settle()
 
     def _loaded(self, optimizer: Any) -> None:
         """load_state_dict put new state on the device; buckets that rest on the host are

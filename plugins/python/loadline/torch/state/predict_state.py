@@ -47,6 +47,14 @@ def clone_with_groups(optimizer: torch.optim.Optimizer, groups: list[dict[str, A
     return other
 
 
+def as_on_gpu(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """A clone whose step updates all parameters at once where it would do so on a GPU."""
+    return clone_with_groups(optimizer, [
+        {**group, "foreach": torch_internals.runs_foreach(group, on_gpu=True)}
+        if "foreach" in group else group for group in optimizer.param_groups],
+        optimizer.state)
+
+
 def run_step(optimizer: torch.optim.Optimizer) -> None:
     """The step of its class, without hooks."""
     getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)(optimizer)
