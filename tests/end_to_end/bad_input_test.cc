@@ -47,6 +47,16 @@ std::vector<std::string> RunMlp(std::vector<std::string> more) {
   return args;
 }
 
+// With less memory than measuring the machine takes. One thread: the stacks of
+// others count, and OpenMP ends a process that cannot have them.
+TEST(BadInput, TooLittleMemoryIsNoBugOfOurs) {
+  const tools::ScopedEnvironment cache("LOADLINE_CACHE",
+                                       TestFolder("memory").c_str());
+  const tools::ScopedEnvironment threads("OMP_NUM_THREADS", "1");
+  ExpectError(RunLoadline(RunMlp({}), {.data_bytes_limit = 64 << 20}), 2,
+              "no more memory");
+}
+
 TEST(BadInput, UnknownVerbSuggestsTheNearest) {
   ExpectError(RunLoadline({"pla"}), 2, "did you mean 'plan'");
   ExpectError(RunLoadline({"train", "x"}), 2, "unknown verb 'train'");

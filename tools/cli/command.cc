@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <utility>
 
@@ -280,6 +281,12 @@ int RunCommand(std::vector<std::string> args) {
     absl::Status status;
     try {
       status = body();
+    } catch (const std::bad_alloc&) {
+      status = absl::ResourceExhaustedError(absl::StrCat(
+          sub->get_name(),
+          ": the system gives this process no more memory; close other "
+          "programs, raise its limit (ulimit -a shows limits), or use a "
+          "smaller --batch"));
     } catch (const std::exception& error) {
       status = absl::InternalError(
           absl::StrCat(sub->get_name(), ": ", error.what()));
