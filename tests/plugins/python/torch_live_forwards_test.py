@@ -30,6 +30,7 @@ class LiveForwards(unittest.TestCase):
             (first + call(*self.batch)).backward()
         self.assertGreater(ledger.peak_bytes, budget)  # so the warning is right
         del first
+        self.model.zero_grad()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             (call(*self.batch) + call(*self.batch)).backward()
@@ -43,6 +44,7 @@ class LiveForwards(unittest.TestCase):
             for _ in range(3):
                 loss = call(*self.batch)  # the last loss is alive meanwhile
                 loss.backward()
+                self.model.zero_grad()
             with torch.no_grad():
                 kept = [call(*self.batch) for _ in range(3)]
             for _ in range(3):  # a forward that is thrown away has no memory

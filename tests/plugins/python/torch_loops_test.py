@@ -191,6 +191,15 @@ class StepHooks(Loops):
         self.same(program)
 
 
+class GradientHooks(unittest.TestCase):
+    def test_from_before_prepare_are_named_where_gradients_leave(self):
+        for way in ("gradients", "updates", "parameters"):
+            model, optimizer, batch = deep_mlp()
+            model.layers[2].weight.register_hook(lambda gradient: 3 * gradient)
+            with self.assertRaisesRegex(lt.Unsupported, "layers.2.weight has a hook"):
+                prepare(model, optimizer, batch, **LEAVING[way])
+
+
 class OldGradients(unittest.TestCase):
     def losses(self, zero_grad, **options):
         model, optimizer, batch = deep_mlp()
@@ -222,7 +231,7 @@ class OldGradients(unittest.TestCase):
         with warned() as texts:
             train(call, optimizer, batch)
         self.assertEqual(texts, [])
-        for way in ("gradients", "updates", "parameters"):  # used up, they take no memory
+        for way in ("updates", "parameters"):  # used up, they take no memory
             model, optimizer, batch = deep_mlp()
             call = prepare(model, optimizer, batch, **LEAVING[way])
             with warned() as texts:

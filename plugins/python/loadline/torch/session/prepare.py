@@ -32,6 +32,7 @@ from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
+from loadline.torch.state.host_gradients import hooked
 from loadline.torch.state.host_parameters import (new_host_parameters,
                                                   on_device_after_error)
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
@@ -231,6 +232,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     if offload_gradients or update_in_backward:
         check_gradients(buckets, micro_batches, accumulate)
         owners = owners_of(buckets)
+        for name, one in model.named_parameters():
+            if one in owners and hooked(one):
+                raise Unsupported(f"offload_gradients: {name} has a hook, which would not be "
+                                  "called: remove it")
     if (earlier := session_of_model(model)) is not None and earlier.host_parameters:
         earlier.host_parameters.bring_back()
     leaving = leaving_candidates(model, owners, read, micro_batches, accumulate) if (

@@ -108,7 +108,8 @@ def _laid_out(memory: torch.Tensor, move: GradientMove, dtype: torch.dtype) -> t
         memory.storage_offset() // dtype.itemsize + move.offset, move.size, move.stride)
 
 
-def _hooked(parameter: torch.Tensor) -> bool:
+def hooked(parameter: torch.Tensor) -> bool:
+    """Whether the program wants to be called when its gradient is there."""
     return bool(parameter._backward_hooks or getattr(
         parameter, "_post_accumulate_grad_hooks", None))
 
@@ -153,7 +154,7 @@ class HostGradients:
                     "offload_gradients=True each backward is followed by optimizer.step() "
                     "and zero_grad(set_to_none=True), and gradients of several batches "
                     "cannot be added up")
-            if _hooked(parameter):
+            if hooked(parameter):
                 raise LoadlineError(
                     "a parameter has a hook on its gradient, which would not be called: "
                     "remove it, or prepare without offload_gradients")
