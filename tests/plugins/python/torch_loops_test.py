@@ -200,6 +200,60 @@ class GradientHooks(unittest.TestCase):
                 prepare(model, optimizer, batch, **LEAVING[way])
 
 
+class ModuleHooks(unittest.TestCase):
+    """Compiled code leaves them out in silence, unless its guards see them."""
+
+    def losses(self, register, **options):
+        """Of 2 steps before, 2 with and 2 after the hook, and how often it was called."""
+        model, optimizer, batch = deep_mlp()
+        call = prepare(model, optimizer, batch, **options) if options else model
+        calls, losses = [], []
+        for steps in range(3):
+            handle = register(model.layers[2], calls) if steps == 1 else None
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss = call(*batch)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+            if handle is not None:
+                handle.remove()
+        return losses, len(calls)
+
+    def same(self, register):
+        losses, calls = self.losses(register)
+        self.assertEqual(calls, 2)
+        for options in ({"budget": "100%", "machine": None}, LEAVING["state"]):
+            found, times = self.losses(register, **options)
+            self.assertTrue(same_bits(losses, found))
+            self.assertEqual(times, 2)
+            self.assertIs(torch._dynamo.config.skip_nnmodule_hook_guards, True)
+
+    def test_on_forwards_that_come_later_change_what_follows(self):
+        def register(module, calls):
+            def double(module, args, output):
+                calls.append(1)
+                return 2 * output
+            return module.register_forward_hook(double)
+        self.same(register)
+
+    def test_before_forwards_that_come_later_change_what_follows(self):
+        def register(module, calls):
+            def double(module, args):
+                calls.append(1)
+                return tuple(2 * one for one in args)
+            return module.register_forward_pre_hook(double)
+        self.same(register)
+
+    def test_on_backwards_that_come_later_change_gradients(self):
+        def register(module, calls):
+            def double(module, inputs, outputs):
+                calls.append(1)
+                return tuple(None if one is None else 2 * one for one in inputs)
+            return module.register_full_backward_hook(double)
+        self.same(register)
+
+
 class OldGradients(unittest.TestCase):
     def losses(self, zero_grad, **options):
         model, optimizer, batch = deep_mlp()

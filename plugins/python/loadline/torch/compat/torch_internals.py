@@ -355,11 +355,48 @@ def below_recompile_limit() -> None:
         dynamo.fail_on_recompile_limit_hit = current.before
 
 
+# The value of skip_nnmodule_hook_guards before guard_module_hooks; None: it has this value.
+_skips_hooks: bool | None = None
+
+
+def guard_module_hooks() -> None:
+    """The guards of the function that is being compiled see hooks that modules get or lose
+    later: PyTorch then compiles it again, instead of leaving them out in silence.
+
+    PyTorch has this option for all functions at once, and reads it after the backend has
+    returned: end_module_hook_guards, at the function's first call or before another is
+    compiled, ends it."""
+    global _skips_hooks
+    if (dynamo is None or not hasattr(dynamo, "skip_nnmodule_hook_guards")
+            or not _calls_before_compiles()):
+        return
+    if _skips_hooks is None:
+        _skips_hooks = bool(dynamo.skip_nnmodule_hook_guards)
+    dynamo.skip_nnmodule_hook_guards = False
+
+
+def end_module_hook_guards() -> None:
+    global _skips_hooks
+    if _skips_hooks is not None:
+        dynamo.skip_nnmodule_hook_guards = _skips_hooks
+        _skips_hooks = None
+
+
+def _calls_before_compiles() -> bool:
+    """Whether PyTorch calls _before_compile from now on."""
+    if before_compile_hooks is None or register_before_compile is None:
+        return False
+    if _before_compile not in (before_compile_hooks() or ()):
+        register_before_compile(_before_compile)
+    return True
+
+
 def _before_compile() -> str:
     """PyTorch calls this for every function, just before it checks the limit. The result
     goes into its metrics."""
     if dynamo is None:
         return ""
+    end_module_hook_guards()
     below_recompile_limit()
     current = dynamo.fail_on_recompile_limit_hit
     guards: Any = getattr(torch, "_guards", None)
@@ -385,12 +422,10 @@ def stop_at_recompile_limit() -> bool:
     if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
         return False
     number, _ = traced_frame()
-    if number < 0 or before_compile_hooks is None or register_before_compile is None:
+    if number < 0 or not _calls_before_compiles():
         dynamo.fail_on_recompile_limit_hit = True
         return True
     _at_limit.add(number)
-    if _before_compile not in (before_compile_hooks() or ()):
-        register_before_compile(_before_compile)
     return True
 
 

@@ -129,6 +129,7 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
              options: Options, tier: str, session: Session) -> Any:
     number = graph_number(gm, session, bool(options.shares))
     warn_before_unplanned_runs()
+    torch_internals.guard_module_hooks()
     options = session.resolved(options, number)
     common = options, session.reference, number
     if tier == tiers.PUBLIC:

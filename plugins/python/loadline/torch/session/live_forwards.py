@@ -94,6 +94,7 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
 
     @functools.wraps(compiled)
     def call(*arguments: Any) -> Any:
+        torch_internals.end_module_hook_guards()
         session = reference()
         if session is not None and session.written is not None:
             session.written.save(graph_of(session), arguments)
