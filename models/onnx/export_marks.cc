@@ -30,6 +30,8 @@ constexpr char kSignature[] =
 constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
 constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
 constexpr char kDetach[] = "target=torch.ops.aten.detach";
+constexpr char kMaxOverOne[] = "target=torch.ops.aten.max.dim]";
+constexpr char kMinOverOne[] = "target=torch.ops.aten.min.dim]";
 constexpr char kCrossEntropy[] =
     "target=torch.ops.aten.cross_entropy_loss.default";
 constexpr char kAveragePool[] = "target=torch.ops.aten.avg_pool2d.default";
@@ -327,6 +329,12 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     const std::optional<int64_t> row = PaddingRow(operation);
     if (row && node.op_type() == "Gather") {
       marks.padding_row[node.output(0)] = *row;
+    }
+    const bool extreme =
+        node.op_type() == "ReduceMax" || node.op_type() == "ReduceMin";
+    if (extreme && (absl::StrContains(operation, kMaxOverOne) ||
+                    absl::StrContains(operation, kMinOverOne))) {
+      marks.first_of_ties.insert(node.output(0));
     }
     const std::string left_out = LeftOut(operation, node.op_type());
     // An operation may become several nodes.

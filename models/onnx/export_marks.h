@@ -1,6 +1,7 @@
 // What torch's newer exporter says in metadata: which initializers were
-// parameters and buffers of the module, which values were detached, and which
-// row of an embedding gets no gradient. Other files say nothing.
+// parameters and buffers of the module, which values were detached, which row
+// of an embedding gets no gradient, and which of equal elements get the
+// gradient of an extreme. Other files say nothing.
 #ifndef LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 #define LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 
@@ -38,6 +39,9 @@ struct ExportMarks {
   // `padding_idx` of embeddings, by the value that they make: the row of the
   // table to which it passes no gradient.
   std::map<std::string, int64_t> padding_row;
+  // Results of max and min over one dimension, whose gradient goes to the first
+  // of equal elements; amax and amin share it among them.
+  std::set<std::string> first_of_ties;
   // What PyTorch computes and the exporter leaves out; one sentence each.
   std::vector<std::string> left_out;
 };

@@ -100,6 +100,11 @@ class Importer {
     return model_.marks.detached.count(node.output(output)) > 0;
   }
 
+  // Whether the first of equal elements gets the gradient of the extreme.
+  bool IsFirstOfTies(const onnx::NodeProto& node) const {
+    return model_.marks.first_of_ties.count(node.output(0)) > 0;
+  }
+
   // The row of an embedding's table that gets no gradient through the node.
   std::optional<int64_t> PaddingRow(const onnx::NodeProto& node) const {
     const auto row = model_.marks.padding_row.find(node.output(0));

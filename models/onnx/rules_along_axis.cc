@@ -85,7 +85,9 @@ absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
   ValueId x = Merged(e, one);
   const DType dtype = e.type(x).dtype;
   if (dtype == DType::kBool) x = e.Cast(x, DType::kI32);
-  const ValueId y = e.Emit(node.op_type(), {x}, {{"axis", one.axis}});
+  Attributes attributes = {{"axis", one.axis}};
+  if (importer.IsFirstOfTies(node)) attributes.Set("first", int64_t{1});
+  const ValueId y = e.Emit(node.op_type(), {x}, std::move(attributes));
   return e.Define(0, e.Reshape(e.Cast(y, dtype), one.result));
 }
 

@@ -46,7 +46,19 @@ absl::StatusOr<OutputTypes> InferTopK(const Node& node, InputTypes inputs) {
   return OutputTypes{std::move(type)};
 }
 
-// Shared evenly by the elements that equal the result, as in PyTorch's amax.
+// Of the elements at which `hit` holds, f32 `ones` and zeros, the first.
+absl::StatusOr<ValueId> FirstHit(GradientContext& c, ValueId hit, ValueId ones,
+                                 ValueId zero) {
+  const int64_t axis = c.forward().attributes.Int("axis", 0);
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId before,
+      c.Emit("CumSum", {ones}, {{"axis", axis}, {"exclusive", int64_t{1}}}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId first, c.Emit("Equal", {before, zero}));
+  return c.Emit("And", {hit, first});
+}
+
+// Shared evenly by the elements that equal the result, as in PyTorch's amax; or
+// the first one's, as in its max over one dimension.
 absl::Status ExtremeGradient(GradientContext& c) {
   const Ints axis = {c.forward().attributes.Int("axis", 0)};
   LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));
@@ -54,6 +66,13 @@ absl::Status ExtremeGradient(GradientContext& c) {
                             c.Emit("Equal", {c.input(0), c.output(0)}));
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId ones, c.Emit("Cast", {hit}, {{"to", std::string("f32")}}));
+  if (c.forward().attributes.Int("first", 0) != 0) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId first, FirstHit(c, hit, ones, zero));
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId dx, c.Emit("Where", {first, c.output_gradient(0), zero}));
+    c.SetInputGradient(0, dx);
+    return absl::OkStatus();
+  }
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId count,
       c.Emit("ReduceSum", {ones}, {{"axes", axis}, {"keepdims", int64_t{1}}}));
@@ -93,16 +112,18 @@ std::vector<Operator> AlongAxisOperators() {
   max.gradient = ExtremeGradient;
   max.cost = LineCost;
   max.attributes = {{"axis", AttributeKind::kAxis, true}};
+  const Operator along = max;
+  max.attributes.push_back({"first", AttributeKind::kInt});
   Operator min = max;
   min.name = "ReduceMin";
-  Operator sum = max;
+  Operator sum = along;
   sum.name = "CumSum";
   sum.infer = InferCumSum;
   sum.gradient = CumSumGradient;
   sum.inplace = {{0, 0}};
   sum.attributes.push_back({"exclusive", AttributeKind::kInt});
   sum.attributes.push_back({"reverse", AttributeKind::kInt});
-  Operator top = max;
+  Operator top = along;
   top.name = "TopK";
   top.infer = InferTopK;
   top.gradient = nullptr;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -202,13 +203,16 @@ TEST(MaxAndMin, KeepNanAndHalveTies) {
   }
 }
 
-// The gradient of the sum of a model's output along its input x.
-std::vector<double> InputGradient(const std::string& body,
-                                  const std::vector<double>& x) {
+// The gradient of the sum of a model's output along its input x, after an edit
+// of the imported graph.
+std::vector<double> InputGradient(
+    const std::string& body, const std::vector<double>& x,
+    const std::function<void(Graph&)>& edit = [](Graph&) {}) {
   auto imported = models::ImportText(body);
   EXPECT_TRUE(imported.ok()) << imported.status();
   if (!imported.ok()) return std::vector<double>(x.size());
   Graph graph = std::move(imported->graph);
+  edit(graph);
   std::vector<ValueId> gradient(graph.values.size(), models::kNoValue);
   const ValueId y = graph.outputs[0];
   const models::TensorType type = graph.value(y).type;
@@ -258,6 +262,24 @@ TEST(Max, GivesEachOperandHalfOfATiesGradient) {
                           " y = Max(x, c) }",
                           {0, 1, 2}),
             (std::vector<double>{0, 0.5, 1}));
+}
+
+// As in torch.amax, and in torch.max over one dimension.
+TEST(ReduceMax, SharesItsGradientAmongTiesOrGivesItToTheFirst) {
+  const char* body =
+      "g (float[2,4] x) => (float[2] y) {"
+      " axes = Constant<value_ints=[1]>()"
+      " y = ReduceMax<keepdims=0>(x, axes) }";
+  const std::vector<double> x = {1, 3, 0, 3, 2, 2, 2, 2};
+  EXPECT_EQ(InputGradient(body, x),
+            (std::vector<double>{0, 0.5, 0, 0.5, 0.25, 0.25, 0.25, 0.25}));
+  const auto first = [](Graph& graph) {
+    for (models::Node& node : graph.nodes) {
+      if (node.op == "ReduceMax") node.attributes.Set("first", int64_t{1});
+    }
+  };
+  EXPECT_EQ(InputGradient(body, x, first),
+            (std::vector<double>{0, 1, 0, 0, 1, 0, 0, 0}));
 }
 
 TEST(PRelu, TakesTheSlopeAtZero) {

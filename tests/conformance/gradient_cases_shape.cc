@@ -175,6 +175,8 @@ std::vector<GradientCase> ShapeGradientCases() {
        }},
       UnaryCase("ReduceMax", -1, 1, {{"axis", int64_t{1}}}),
       UnaryCase("ReduceMin", -1, 1, {{"axis", int64_t{0}}}),
+      UnaryCase("ReduceMax", -1, 1,
+                {{"axis", int64_t{1}}, {"first", int64_t{1}}}, " first"),
       UnaryCase("CumSum", -1, 1, {{"axis", int64_t{1}}}),
       UnaryCase("CumSum", -1, 1,
                 {{"axis", int64_t{0}},

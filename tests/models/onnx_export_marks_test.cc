@@ -180,6 +180,29 @@ TEST(ExportMarks, ClampsBetweenNumbersAreClips) {
   }
 }
 
+TEST(ExportMarks, MaxOverADimensionGivesItsGradientToTheFirstOfEqualElements) {
+  const std::tuple<const char*, const char*, int64_t> cases[] = {
+      {"ReduceMax", "max.dim](args = (%x, 1)", 1},
+      {"ReduceMin", "min.dim](args = (%x, 1, True)", 1},
+      {"ReduceMax", "amax.default](args = (%x, [1])", 0},
+      {"ReduceMax", "max.default](args = (%x,)", 0}};
+  for (const auto& [op, call, expected] : cases) {
+    onnx::ModelProto model = ModelFromText(
+        absl::StrCat("g (float[2,3] x) => (float[2,1] y) <int64[1] axes = {1}>"
+                     " { y = ",
+                     op, "(x, axes) }"));
+    Write(model.mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
+          absl::StrCat("%y : [num_users=1] = call_function[target="
+                       "torch.ops.aten.",
+                       call, ", kwargs = {})"));
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const Node& node = imported->graph.nodes[0];
+    EXPECT_EQ(node.op, op);
+    EXPECT_EQ(node.attributes.Int("first", 0), expected) << call;
+  }
+}
+
 // The older exporter writes no padding_idx.
 TEST(ExportMarks, TakeTheOnlyRowOfZerosForPadding) {
   struct Case {
