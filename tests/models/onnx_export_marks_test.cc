@@ -30,6 +30,15 @@ void Write(Proto* proto, const std::string& key, const std::string& value) {
   entry->set_value(value);
 }
 
+// The call of PyTorch, such as "amax.default](args = (%x, [1])", from which the
+// newer exporter made the first node.
+void WriteCall(onnx::ModelProto* model, const std::string& call) {
+  Write(
+      model->mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
+      absl::StrCat("%y : [num_users=1] = call_function[target=torch.ops.aten.",
+                   call, ", kwargs = {})"));
+}
+
 void WriteAt(onnx::GraphProto* graph, const std::string& name,
              const std::string& key, const std::string& value) {
   auto* info = graph->add_value_info();
@@ -165,10 +174,7 @@ TEST(ExportMarks, ClampsBetweenNumbersAreClips) {
     onnx::ModelProto model = ModelFromText(absl::StrCat(
         "g (float[2] x) => (float[2] y) <float bound = {1.0}> { y = ", op,
         "(x, bound) }"));
-    Write(model.mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
-          absl::StrCat("%clamp : [num_users=1] = call_function[target="
-                       "torch.ops.aten.clamp.Tensor](args = (",
-                       arguments, "), kwargs = {})"));
+    WriteCall(&model, absl::StrCat("clamp.Tensor](args = (", arguments, ")"));
     const auto imported = ImportOnnxBytes(Bytes(model), {});
     ASSERT_TRUE(imported.ok()) << imported.status();
     const Node& node = imported->graph.nodes[0];
@@ -191,10 +197,7 @@ TEST(ExportMarks, MaxOverADimensionGivesItsGradientToTheFirstOfEqualElements) {
         absl::StrCat("g (float[2,3] x) => (float[2,1] y) <int64[1] axes = {1}>"
                      " { y = ",
                      op, "(x, axes) }"));
-    Write(model.mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
-          absl::StrCat("%y : [num_users=1] = call_function[target="
-                       "torch.ops.aten.",
-                       call, ", kwargs = {})"));
+    WriteCall(&model, call);
     const auto imported = ImportOnnxBytes(Bytes(model), {});
     ASSERT_TRUE(imported.ok()) << imported.status();
     const Node& node = imported->graph.nodes[0];
