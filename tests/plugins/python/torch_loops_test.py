@@ -266,6 +266,7 @@ class OldGradients(unittest.TestCase):
                 optimizer.step()
                 with torch.no_grad():
                     call(*batch)
+                call(*batch)  # without a backward, as a GAN's generator for its critic
             call(batch[0][:4]).backward()
         return texts
 

@@ -28,6 +28,7 @@ class _Forward:
     """Lives as long as autograd's record of one forward."""
 
     backward_began = False
+    old_gradient_bytes = 0  # when it began
 
 
 def _nodes(output: Any) -> Iterator[Any]:
@@ -43,8 +44,13 @@ def _nodes(output: Any) -> Iterator[Any]:
             yield node
 
 
-def _begin_backward(forward: _Forward, *_: Any) -> None:
+def _begin_backward(forward: _Forward, reference: SessionReference, *_: Any) -> None:
     forward.backward_began = True
+    # A forward without a backward takes less than the plan, as a GAN's generator does while
+    # its critic learns.
+    session = reference()
+    if forward.old_gradient_bytes and session is not None and not session.counts_gradients:
+        _warn_of_old_gradients(session, forward.old_gradient_bytes)
     if torch_internals.retains_graph():
         raise LoadlineError(
             "backward with retain_graph=True or create_graph=True: a plan frees what the "
@@ -77,8 +83,8 @@ class _OldGradients:
 def _warn_of_old_gradients(session: Session, bytes_: int) -> None:
     session.counts_gradients = True  # said once
     warnings.warn(
-        f"loadline: {format_bytes(bytes_)} of gradients of an earlier backward are there while "
-        "the forward runs, which the plan does not count: memory goes above the budget. Call "
+        f"loadline: {format_bytes(bytes_)} of gradients of an earlier backward were there while "
+        "the forward ran, which the plan does not count: memory goes above the budget. Call "
         "zero_grad(set_to_none=True) before the forward, or, if gradients of several "
         "batches are added up, prepare with accumulate=True", LoadlineWarning, stacklevel=3)
 
@@ -98,14 +104,13 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
         session = reference()
         if session is not None and session.written is not None:
             session.written.save(graph_of(session), arguments)
-        if session is not None and not session.counts_gradients and (
-                torch.is_grad_enabled() and (bytes_ := old_gradients.bytes(arguments))):
-            _warn_of_old_gradients(session, bytes_)
-        output = compiled(*arguments)
         forward = _Forward()
+        if session is not None and not session.counts_gradients and torch.is_grad_enabled():
+            forward.old_gradient_bytes = old_gradients.bytes(arguments)
+        output = compiled(*arguments)
         for node in _nodes(output):
             # The hook, and with it the record, dies with autograd's graph.
-            node.register_prehook(functools.partial(_begin_backward, forward))
+            node.register_prehook(functools.partial(_begin_backward, forward, reference))
         alive.add(forward)
         waiting = sum(not one.backward_began for one in alive)
         if session is None or session.allows(waiting):
