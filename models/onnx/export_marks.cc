@@ -28,7 +28,6 @@ constexpr char kComputedFrom[] = "pkg.onnxscript.optimizer.folded_from";
 constexpr char kSignature[] =
     "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
-constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
 constexpr char kDetach[] = "target=torch.ops.aten.detach";
 constexpr char kMaxOverOne[] = "target=torch.ops.aten.max.dim]";
 constexpr char kMinOverOne[] = "target=torch.ops.aten.min.dim]";
@@ -174,7 +173,7 @@ void FindReplaced(const onnx::GraphProto& graph,
   }
   std::set<std::string> found;
   for (const auto& node : graph.node()) {
-    const absl::string_view operation = Metadata(node, kOperation);
+    const absl::string_view operation = Metadata(node, kPytorchCall);
     if (absent.empty() || operation.empty() ||
         !ReadsAnother(node, operation, placeholders, *marks)) {
       continue;
@@ -322,7 +321,7 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
   FindConstantBuffers(graph, Metadata(graph, kSignature), &marks);
   std::set<absl::string_view> said;
   for (const auto& node : graph.node()) {
-    const absl::string_view operation = Metadata(node, kOperation);
+    const absl::string_view operation = Metadata(node, kPytorchCall);
     if (absl::StrContains(operation, kDetach)) {
       marks.detached.insert(node.output().begin(), node.output().end());
     }

@@ -40,6 +40,10 @@ absl::string_view Metadata(const Proto& proto, absl::string_view key) {
   return {};
 }
 
+// The key under which torch's newer exporter keeps the call of PyTorch that a
+// node was made from.
+inline constexpr char kPytorchCall[] = "pkg.torch.onnx.fx_node";
+
 }  // namespace loadline::models::onnx_internal
 
 #endif  // LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_

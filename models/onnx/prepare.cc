@@ -282,8 +282,7 @@ void ClipAtNumbers(onnx::GraphProto* graph) {
   for (auto& node : *graph->mutable_node()) {
     const bool lower = node.op_type() == "Max";
     if ((!lower && node.op_type() != "Min") || node.input_size() != 2 ||
-        !IsNumberOfClamp(Metadata(node, "pkg.torch.onnx.fx_node"),
-                         lower ? 1 : 2)) {
+        !IsNumberOfClamp(Metadata(node, kPytorchCall), lower ? 1 : 2)) {
       continue;
     }
     node.set_op_type("Clip");

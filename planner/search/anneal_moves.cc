@@ -135,8 +135,9 @@ ChainLimits Moves::DrawLimits() {
 }
 
 // A rerun lowers the energy at most by what the gap's bytes are over the
-// target, and by compute's waits, which it may fill. A node that makes several
-// values frees the others too.
+// target, and by compute's waits, which it may fill; items that slide to make
+// room may add a little. A node that makes several values may free the others
+// too.
 void Moves::LimitTime(const Gap& gap, double removed_ns, ChainLimits* limits) {
   const double excess_area = state_.excess_area();
   const double freed_area =

@@ -48,7 +48,6 @@ class LifetimeRules {
   // copies and other versions. Empty elsewhere.
   struct Extent {
     int lower = 0, upper = 0;
-    bool operator==(const Extent&) const = default;
   };
   std::optional<Extent> PlainExtent(int value, const AccessTable& table,
                                     int slot_count) const {

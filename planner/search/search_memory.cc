@@ -142,16 +142,9 @@ bool SearchMemory::Exceeds(double most_bytes) {
   double bytes = 0;
   for (size_t i = 0; i + 1 < changes_.size(); ++i) {
     bytes += changes_[i].bytes;
-    if (bytes <= 0) continue;
-    const int upper = changes_[i + 1].slot;
-    for (int s = changes_[i].slot; s < upper; ++s) {
-      const int block = s / kBlockSlots, end = (block + 1) * kBlockSlots;
-      if (s % kBlockSlots == 0 && end <= upper &&
-          RangeOf(block).most + bytes <= most_bytes) {
-        s = end - 1;
-      } else if (bytes_[s] + bytes > most_bytes) {
-        return true;
-      }
+    if (bytes > 0 &&
+        AnyAbove(changes_[i].slot, changes_[i + 1].slot, most_bytes - bytes)) {
+      return true;
     }
   }
   return false;
@@ -176,13 +169,14 @@ double SearchMemory::FreedArea(int lower, int upper, double bytes) {
   return freed;
 }
 
-bool SearchMemory::AnyOver(int lower, int upper) {
+// Whether a committed slot of [lower, upper) has more.
+bool SearchMemory::AnyAbove(int lower, int upper, double most_bytes) {
   for (int s = lower; s < upper; ++s) {
     const int block = s / kBlockSlots, end = (block + 1) * kBlockSlots;
     if (s % kBlockSlots == 0 && end <= upper) {
-      if (RangeOf(block).most > target_) return true;
+      if (RangeOf(block).most > most_bytes) return true;
       s = end - 1;
-    } else if (bytes_[s] > target_) {
+    } else if (bytes_[s] > most_bytes) {
       return true;
     }
   }

@@ -44,7 +44,7 @@ class SearchMemory {
   double at(int slot) const { return bytes_[slot]; }
   int PeakSlot();
   // Whether a slot of [lower, upper) is over the target.
-  bool AnyOver(int lower, int upper);
+  bool AnyOver(int lower, int upper) { return AnyAbove(lower, upper, target_); }
 
   void Commit();
   void Drop();
@@ -65,6 +65,7 @@ class SearchMemory {
   };
 
   const Range& RangeOf(int block);
+  bool AnyAbove(int lower, int upper, double most_bytes);
   void Lift(int lower, int upper, double bytes);
   double AreaOver(int lower, int upper, double bytes);
   double AreaWithin(int lower, int upper, double bytes) const;
