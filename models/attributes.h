@@ -32,6 +32,8 @@ class Attributes {
   // code: the import and the text reader compare kinds with the operator table
   // before a Graph exists.
   int64_t Int(absl::string_view name, int64_t fallback) const;
+  // An integer other than 0; false if absent.
+  bool Flag(absl::string_view name) const { return Int(name, 0) != 0; }
   double Float(absl::string_view name, double fallback) const;
   std::string String(absl::string_view name, absl::string_view fallback) const;
   Ints IntList(absl::string_view name, const Ints& fallback = {}) const;

@@ -43,6 +43,10 @@ enum class ValueKind {
   kConstant,      // persistent, never changes
   kIntermediate,  // output of a node
 };
+constexpr bool IsPersistent(ValueKind kind) {
+  return kind == ValueKind::kParameter || kind == ValueKind::kState ||
+         kind == ValueKind::kConstant;
+}
 
 struct Value {
   std::string name;  // unique within the graph

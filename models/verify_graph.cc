@@ -16,11 +16,6 @@ absl::Status Broken(const Parts&... parts) {
   return absl::InternalError(absl::StrCat("broken graph: ", parts...));
 }
 
-bool IsPersistent(ValueKind kind) {
-  return kind == ValueKind::kParameter || kind == ValueKind::kState ||
-         kind == ValueKind::kConstant;
-}
-
 bool InRange(const Graph& graph, ValueId id) {
   return static_cast<int32_t>(id) >= 0 && Index(id) < graph.values.size();
 }

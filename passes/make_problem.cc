@@ -21,12 +21,6 @@ namespace {
 
 using models::Graph;
 using models::Node;
-using models::ValueKind;
-
-bool IsPersistent(const models::Value& value) {
-  return value.kind == ValueKind::kParameter ||
-         value.kind == ValueKind::kState || value.kind == ValueKind::kConstant;
-}
 
 class ProblemBuilder {
  public:
@@ -141,7 +135,7 @@ class ProblemBuilder {
       made.file_id = static_cast<int64_t>(i);
       made.name = value.name;
       made.bytes = value.type.bytes();
-      made.persistent = IsPersistent(value) || is_next_[i];
+      made.persistent = IsPersistent(value.kind) || is_next_[i];
       made.offload = made.bytes >= options_.smallest_offload_bytes;
       problem_.values.push_back(std::move(made));
     }
@@ -259,7 +253,7 @@ class ProblemBuilder {
     }
     if (reads != 1) return;
     const bool is_update = next_[Index(from)] == to;
-    if ((IsPersistent(old) || is_next_[Index(from)]) && !is_update) return;
+    if ((IsPersistent(old.kind) || is_next_[Index(from)]) && !is_update) return;
     if (is_update) {
       paired_.insert(Index(from));
       out.recompute = false;  // also where the operator may run again elsewhere

@@ -227,10 +227,10 @@ PreparedKernel Adafactor(const Prepare& p) {
       shape.matrices * int64_t{sizeof(float)});
 }
 
-constexpr KernelEntry kKernels[] = {{"Adafactor", Adafactor}};
+constexpr KernelEntry kAdafactorKernels[] = {{"Adafactor", Adafactor}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> AdafactorKernels() { return kKernels; }
+absl::Span<const KernelEntry> AdafactorKernels() { return kAdafactorKernels; }
 
 }  // namespace loadline::executor::cpu

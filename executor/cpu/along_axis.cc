@@ -50,13 +50,13 @@ PreparedKernel TopK(const Prepare& p) {
                                      p.attributes().Int("last", 0) != 0});
 }
 
-constexpr KernelEntry kKernels[] = {{"ReduceMax", Extreme<true>},
-                                    {"ReduceMin", Extreme<false>},
-                                    {"CumSum", CumSum},
-                                    {"TopK", TopK}};
+constexpr KernelEntry kAlongAxisKernels[] = {{"ReduceMax", Extreme<true>},
+                                             {"ReduceMin", Extreme<false>},
+                                             {"CumSum", CumSum},
+                                             {"TopK", TopK}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> AlongAxisKernels() { return kKernels; }
+absl::Span<const KernelEntry> AlongAxisKernels() { return kAlongAxisKernels; }
 
 }  // namespace loadline::executor::cpu

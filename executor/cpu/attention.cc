@@ -89,13 +89,13 @@ void Scores(const Attention& a, const Block& block, const float* q,
 namespace loadline::executor::cpu {
 namespace {
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kAttentionKernels[] = {
     {"Attention", attention::PrepareForward},
     {"AttentionGrad", attention::PrepareBackward},
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> AttentionKernels() { return kKernels; }
+absl::Span<const KernelEntry> AttentionKernels() { return kAttentionKernels; }
 
 }  // namespace loadline::executor::cpu

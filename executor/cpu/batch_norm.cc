@@ -299,7 +299,7 @@ PreparedKernel RunningStatsUpdate(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kBatchNormKernels[] = {
     {"BatchNormalization", BatchNormalization},
     {"BatchNormTraining", BatchNormTraining},
     {"BatchNormGrad", BatchNormGrad},
@@ -308,6 +308,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> BatchNormKernels() { return kKernels; }
+absl::Span<const KernelEntry> BatchNormKernels() { return kBatchNormKernels; }
 
 }  // namespace loadline::executor::cpu

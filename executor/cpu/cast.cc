@@ -36,10 +36,10 @@ PreparedKernel Cast(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Cast", Cast}};
+constexpr KernelEntry kCastKernels[] = {{"Cast", Cast}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> CastKernels() { return kKernels; }
+absl::Span<const KernelEntry> CastKernels() { return kCastKernels; }
 
 }  // namespace loadline::executor::cpu

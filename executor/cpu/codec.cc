@@ -375,11 +375,11 @@ PreparedKernel ReluMaskGrad(const Prepare& p) {
       });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kCodecKernels[] = {
     {"Encode", Encode}, {"Decode", Decode}, {"ReluMaskGrad", ReluMaskGrad}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> CodecKernels() { return kKernels; }
+absl::Span<const KernelEntry> CodecKernels() { return kCodecKernels; }
 
 }  // namespace loadline::executor::cpu

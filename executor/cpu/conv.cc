@@ -242,7 +242,7 @@ PreparedKernel ConvWeightGrad(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kConvKernels[] = {
     {"Conv", Conv},
     {"ConvInputGrad", ConvInputGrad},
     {"ConvWeightGrad", ConvWeightGrad},
@@ -250,6 +250,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> ConvKernels() { return kKernels; }
+absl::Span<const KernelEntry> ConvKernels() { return kConvKernels; }
 
 }  // namespace loadline::executor::cpu

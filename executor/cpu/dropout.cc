@@ -103,11 +103,11 @@ PreparedKernel RandomUniform(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Dropout", Dropout},
-                                    {"RandomUniform", RandomUniform}};
+constexpr KernelEntry kDropoutKernels[] = {{"Dropout", Dropout},
+                                           {"RandomUniform", RandomUniform}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> DropoutKernels() { return kKernels; }
+absl::Span<const KernelEntry> DropoutKernels() { return kDropoutKernels; }
 
 }  // namespace loadline::executor::cpu

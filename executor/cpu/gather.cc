@@ -174,13 +174,13 @@ PreparedKernel ScatterReduce(const Prepare& p) {
   return MakeScatterReduce<std::multiplies<float>>(p);
 }
 
-constexpr KernelEntry kKernels[] = {{"Gather", Gather},
-                                    {"GatherGrad", GatherGrad},
-                                    {"Scatter", Scatter},
-                                    {"ScatterReduce", ScatterReduce}};
+constexpr KernelEntry kGatherKernels[] = {{"Gather", Gather},
+                                          {"GatherGrad", GatherGrad},
+                                          {"Scatter", Scatter},
+                                          {"ScatterReduce", ScatterReduce}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> GatherKernels() { return kKernels; }
+absl::Span<const KernelEntry> GatherKernels() { return kGatherKernels; }
 
 }  // namespace loadline::executor::cpu

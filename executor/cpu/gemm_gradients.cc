@@ -76,11 +76,13 @@ PreparedKernel GemmGeluGrad(const Prepare& p) {
       Workspace(*product, *gradient));
 }
 
-constexpr KernelEntry kKernels[] = {{"GemmBiasGrad", GemmBiasGrad},
-                                    {"GemmGeluGrad", GemmGeluGrad}};
+constexpr KernelEntry kGemmGradientKernels[] = {{"GemmBiasGrad", GemmBiasGrad},
+                                                {"GemmGeluGrad", GemmGeluGrad}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> GemmGradientKernels() { return kKernels; }
+absl::Span<const KernelEntry> GemmGradientKernels() {
+  return kGemmGradientKernels;
+}
 
 }  // namespace loadline::executor::cpu

@@ -11,16 +11,16 @@ namespace loadline::executor::cpu {
 namespace {
 
 // More parts of a sum would not make it faster.
-constexpr int64_t kMostParts = 256;
+constexpr int64_t kMostNormParts = 256;
 
 PreparedKernel SumSquares(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.input(0).elements();
   const int64_t block =
-      std::max(kElementBlock, (n + kMostParts - 1) / kMostParts);
+      std::max(kElementBlock, (n + kMostNormParts - 1) / kMostNormParts);
   return MakeKernel([n, block](const KernelArgs& args) {
     const float* x = In(args, 0);
-    double parts[kMostParts] = {};
+    double parts[kMostNormParts] = {};
     ParallelFor(n, block, [&parts, x, block](int64_t begin, int64_t end) {
       parts[begin / block] =
           SumOf(begin, end, [x](int64_t i) { return x[i] * x[i]; });
@@ -42,11 +42,13 @@ PreparedKernel ClipFactor(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"SumSquares", SumSquares},
-                                    {"ClipFactor", ClipFactor}};
+constexpr KernelEntry kGradientNormKernels[] = {{"SumSquares", SumSquares},
+                                                {"ClipFactor", ClipFactor}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> GradientNormKernels() { return kKernels; }
+absl::Span<const KernelEntry> GradientNormKernels() {
+  return kGradientNormKernels;
+}
 
 }  // namespace loadline::executor::cpu

@@ -58,7 +58,7 @@ PreparedKernel LayerNormalization(const Prepare& p) {
 }
 
 template <typename T>
-struct GradTensors {
+struct RowGradTensors {
   const T *dy, *x;
   const float *scale, *mean, *rstd;
   T* dx;
@@ -66,7 +66,7 @@ struct GradTensors {
 
 // One row: dx, and its terms added to dscale and dbias.
 template <typename T>
-void GradRow(const NormRows& r, const GradTensors<T>& t, int64_t row,
+void GradRow(const NormRows& r, const RowGradTensors<T>& t, int64_t row,
              float* dscale, float* dbias) {
   const T* dy = t.dy + row * r.size;
   const T* x = t.x + row * r.size;
@@ -109,9 +109,9 @@ PreparedKernel Gradient(const NormRows& r) {
   const int64_t workspace = parts * 2 * r.size * int64_t{sizeof(float)};
   return MakeKernel(
       [r, parts](const KernelArgs& args) {
-        const GradTensors<T> t = {In<T>(args, 0), In<T>(args, 1),
-                                  In(args, 2),    In(args, 3),
-                                  In(args, 4),    Out<T>(args, 0)};
+        const RowGradTensors<T> t = {In<T>(args, 0), In<T>(args, 1),
+                                     In(args, 2),    In(args, 3),
+                                     In(args, 4),    Out<T>(args, 0)};
         float* partial = Workspace(args);
         ParallelEach(parts, r.rows * r.size / parts, [&](int64_t part) {
           float* dscale = partial + part * 2 * r.size;
@@ -135,13 +135,13 @@ PreparedKernel LayerNormGrad(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kLayerNormKernels[] = {
     {"LayerNormalization", LayerNormalization},
     {"LayerNormGrad", LayerNormGrad},
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> LayerNormKernels() { return kKernels; }
+absl::Span<const KernelEntry> LayerNormKernels() { return kLayerNormKernels; }
 
 }  // namespace loadline::executor::cpu

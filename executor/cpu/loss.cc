@@ -311,7 +311,7 @@ PreparedKernel CountTargets(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kLossKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
     {"CrossEntropyRows", CrossEntropyRows},
@@ -324,6 +324,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> LossKernels() { return kKernels; }
+absl::Span<const KernelEntry> LossKernels() { return kLossKernels; }
 
 }  // namespace loadline::executor::cpu

@@ -157,11 +157,11 @@ PreparedKernel GemmSum(const Prepare& p) {
       product->workspace_bytes());
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kMatMulKernels[] = {
     {"MatMul", MatMul}, {"Gemm", Gemm}, {"GemmSum", GemmSum}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> MatMulKernels() { return kKernels; }
+absl::Span<const KernelEntry> MatMulKernels() { return kMatMulKernels; }
 
 }  // namespace loadline::executor::cpu

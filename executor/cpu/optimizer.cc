@@ -189,12 +189,12 @@ PreparedKernel AverageUpdate(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kOptimizerKernels[] = {
     {"Sgd", Sgd},         {"AdamW", Adam}, {"Adam", Adam},
     {"Adagrad", Adagrad}, {"Lion", Lion},  {"AverageUpdate", AverageUpdate}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> OptimizerKernels() { return kKernels; }
+absl::Span<const KernelEntry> OptimizerKernels() { return kOptimizerKernels; }
 
 }  // namespace loadline::executor::cpu

@@ -106,7 +106,7 @@ PreparedKernel AveragePoolGrad(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kPoolKernels[] = {
     {"MaxPool", MaxPool},
     {"MaxPoolGrad", MaxPoolGrad},
     {"AveragePool", AveragePool},
@@ -115,6 +115,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> PoolKernels() { return kKernels; }
+absl::Span<const KernelEntry> PoolKernels() { return kPoolKernels; }
 
 }  // namespace loadline::executor::cpu

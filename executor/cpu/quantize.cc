@@ -199,7 +199,7 @@ PreparedKernel QuantizationGrid(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kQuantizeKernels[] = {
     {"FakeQuantize", FakeQuantize},
     {"FakeQuantizeGrad", FakeQuantizeGrad},
     {"FakeQuantizeScaleGrad", FakeQuantizeScaleGrad},
@@ -209,6 +209,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> QuantizeKernels() { return kKernels; }
+absl::Span<const KernelEntry> QuantizeKernels() { return kQuantizeKernels; }
 
 }  // namespace loadline::executor::cpu

@@ -202,13 +202,13 @@ PreparedKernel PrepareReduce(const Prepare& p, bool mean) {
                          });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kReduceKernels[] = {
     {"ReduceSum", [](const Prepare& p) { return PrepareReduce(p, false); }},
     {"ReduceMean", [](const Prepare& p) { return PrepareReduce(p, true); }},
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> ReduceKernels() { return kKernels; }
+absl::Span<const KernelEntry> ReduceKernels() { return kReduceKernels; }
 
 }  // namespace loadline::executor::cpu

@@ -127,13 +127,13 @@ PreparedKernel WriteRows(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kShapeKernels[] = {
     {"Concat", Concat},       {"Split", Split},   {"Slice", Slice},
     {"SliceGrad", SliceGrad}, {"Expand", Expand}, {"WriteRows", WriteRows},
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> ShapeKernels() { return kKernels; }
+absl::Span<const KernelEntry> ShapeKernels() { return kShapeKernels; }
 
 }  // namespace loadline::executor::cpu

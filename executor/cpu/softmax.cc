@@ -119,7 +119,7 @@ PreparedKernel PrepareSoftmaxGrad(const Prepare& p, bool log) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
+constexpr KernelEntry kSoftmaxKernels[] = {
     {"Softmax", [](const Prepare& p) { return PrepareSoftmax(p, false); }},
     {"LogSoftmax", [](const Prepare& p) { return PrepareSoftmax(p, true); }},
     {"SoftmaxGrad",
@@ -130,6 +130,6 @@ constexpr KernelEntry kKernels[] = {
 
 }  // namespace
 
-absl::Span<const KernelEntry> SoftmaxKernels() { return kKernels; }
+absl::Span<const KernelEntry> SoftmaxKernels() { return kSoftmaxKernels; }
 
 }  // namespace loadline::executor::cpu

@@ -75,10 +75,10 @@ PreparedKernel Transpose(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Transpose", Transpose}};
+constexpr KernelEntry kTransposeKernels[] = {{"Transpose", Transpose}};
 
 }  // namespace
 
-absl::Span<const KernelEntry> TransposeKernels() { return kKernels; }
+absl::Span<const KernelEntry> TransposeKernels() { return kTransposeKernels; }
 
 }  // namespace loadline::executor::cpu

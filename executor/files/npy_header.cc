@@ -13,10 +13,10 @@
 namespace loadline::executor {
 namespace {
 
-constexpr size_t kMaxHeaderBytes = 65536;
+constexpr size_t kMostHeaderBytes = 65536;
 constexpr size_t kMaxRank = 32;
 
-absl::Status Bad(absl::string_view what) {
+absl::Status BadHeader(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("npy header: ", what));
 }
 
@@ -106,7 +106,7 @@ absl::Status ReadDescr(const std::string& descr, NpyHeader* header) {
     header->narrow_signed = known.narrow_signed;
     return absl::OkStatus();
   }
-  return Bad(absl::StrCat(
+  return BadHeader(absl::StrCat(
       "dtype '", descr.substr(0, 40),
       "' is not one of <f2 <f4 <f8 <i2 <i4 <i8 <u2 <u4 |i1 |u1 |b1; "
       "convert with astype before saving"));
@@ -114,17 +114,18 @@ absl::Status ReadDescr(const std::string& descr, NpyHeader* header) {
 
 absl::StatusOr<std::vector<int64_t>> ReadShape(Reader& reader) {
   std::vector<int64_t> shape;
-  if (!reader.Take('(')) return Bad("shape is not a tuple");
+  if (!reader.Take('(')) return BadHeader("shape is not a tuple");
   bool comma = true;
   while (!reader.Take(')')) {
-    if (!comma) return Bad("shape lacks a comma");
+    if (!comma) return BadHeader("shape lacks a comma");
     const std::optional<int64_t> dim = reader.TakeInt();
-    if (!dim.has_value()) return Bad("shape holds no non-negative number");
-    if (shape.size() == kMaxRank) return Bad("more than 32 dimensions");
+    if (!dim.has_value())
+      return BadHeader("shape holds no non-negative number");
+    if (shape.size() == kMaxRank) return BadHeader("more than 32 dimensions");
     shape.push_back(*dim);
     comma = reader.Take(',');
   }
-  if (shape.size() == 1 && !comma) return Bad("shape is not a tuple");
+  if (shape.size() == 1 && !comma) return BadHeader("shape is not a tuple");
   return shape;
 }
 
@@ -133,37 +134,39 @@ absl::Status ReadDictionary(absl::string_view text, NpyHeader* header) {
   bool has_descr = false;
   bool has_order = false;
   bool has_shape = false;
-  if (!reader.Take('{')) return Bad("no dictionary");
+  if (!reader.Take('{')) return BadHeader("no dictionary");
   bool comma = true;
   while (!reader.Take('}')) {
-    if (!comma) return Bad("the dictionary lacks a comma");
+    if (!comma) return BadHeader("the dictionary lacks a comma");
     const std::optional<std::string> key = reader.TakeString();
-    if (!key.has_value() || !reader.Take(':')) return Bad("no key");
+    if (!key.has_value() || !reader.Take(':')) return BadHeader("no key");
     if (*key == "descr" && !has_descr) {
       has_descr = true;
       const std::optional<std::string> descr = reader.TakeString();
       if (!descr.has_value()) {
-        return Bad("descr is not a plain dtype (a structured array?)");
+        return BadHeader("descr is not a plain dtype (a structured array?)");
       }
       LOADLINE_RETURN_IF_ERROR(ReadDescr(*descr, header));
     } else if (*key == "fortran_order" && !has_order) {
       has_order = true;
       if (reader.TakeWord("True")) {
-        return Bad("Fortran order; save numpy.ascontiguousarray(array)");
+        return BadHeader("Fortran order; save numpy.ascontiguousarray(array)");
       }
-      if (!reader.TakeWord("False")) return Bad("fortran_order is no bool");
+      if (!reader.TakeWord("False"))
+        return BadHeader("fortran_order is no bool");
     } else if (*key == "shape" && !has_shape) {
       has_shape = true;
       LOADLINE_ASSIGN_OR_RETURN(header->shape, ReadShape(reader));
     } else {
-      return Bad(absl::StrCat("unexpected key '", key->substr(0, 40), "'"));
+      return BadHeader(
+          absl::StrCat("unexpected key '", key->substr(0, 40), "'"));
     }
     comma = reader.Take(',');
   }
   if (!has_descr || !has_order || !has_shape) {
-    return Bad("descr, fortran_order or shape is missing");
+    return BadHeader("descr, fortran_order or shape is missing");
   }
-  if (!reader.AtEnd()) return Bad("something follows the dictionary");
+  if (!reader.AtEnd()) return BadHeader("something follows the dictionary");
   return absl::OkStatus();
 }
 
@@ -173,22 +176,22 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const uint8_t> bytes) {
   static constexpr uint8_t kMagic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   if (bytes.size() < 10 ||
       !std::equal(std::begin(kMagic), std::end(kMagic), bytes.begin())) {
-    return Bad("not a NumPy array (no magic)");
+    return BadHeader("not a NumPy array (no magic)");
   }
   const int major = bytes[6];
   if (major < 1 || major > 3 || bytes[7] != 0) {
-    return Bad(absl::StrCat("format version ", major, ".",
-                            static_cast<int>(bytes[7]), " is unknown"));
+    return BadHeader(absl::StrCat("format version ", major, ".",
+                                  static_cast<int>(bytes[7]), " is unknown"));
   }
   const size_t length_bytes = major == 1 ? 2 : 4;
   const size_t begin = 8 + length_bytes;
-  if (bytes.size() < begin) return Bad("cut short");
+  if (bytes.size() < begin) return BadHeader("cut short");
   size_t length = 0;
   for (size_t i = 0; i < length_bytes; ++i) {
     length |= static_cast<size_t>(bytes[8 + i]) << (8 * i);
   }
-  if (length > kMaxHeaderBytes) return Bad("longer than 64 KiB");
-  if (bytes.size() - begin < length) return Bad("cut short");
+  if (length > kMostHeaderBytes) return BadHeader("longer than 64 KiB");
+  if (bytes.size() - begin < length) return BadHeader("cut short");
 
   NpyHeader header;
   LOADLINE_RETURN_IF_ERROR(ReadDictionary(
@@ -197,7 +200,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const uint8_t> bytes) {
       &header));
   absl::StatusOr<models::TensorType> type =
       models::MakeTensorType(header.dtype, header.shape);
-  if (!type.ok()) return Bad(type.status().message());
+  if (!type.ok()) return BadHeader(type.status().message());
   header.header_bytes = static_cast<int64_t>(begin + length);
   header.data_bytes = header.narrow_bytes > 0
                           ? type->elements() * header.narrow_bytes

@@ -29,7 +29,7 @@ using File = std::unique_ptr<zip_file_t, ZipCloser>;
 constexpr uint64_t kMaxRatio = 1100;
 constexpr size_t kChunkBytes = 1 << 20;
 // ParseNpyHeader refuses longer ones.
-constexpr int64_t kMostHeaderBytes = 65536 + 12;
+constexpr int64_t kMostNpyHeaderBytes = 65536 + 12;
 
 absl::StatusOr<Archive> OpenArchive(const std::string& path) {
   int error = 0;
@@ -158,7 +158,7 @@ class NpzArray final : public ArrayFile {
 
   absl::Status ReadHeader(int64_t entry_bytes) {
     std::vector<uint8_t> begin(
-        static_cast<size_t>(std::min(kMostHeaderBytes, entry_bytes)));
+        static_cast<size_t>(std::min(kMostNpyHeaderBytes, entry_bytes)));
     LOADLINE_RETURN_IF_ERROR(
         Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(begin.data()),
                                begin.size())));

@@ -12,14 +12,14 @@
 namespace loadline::executor {
 namespace {
 
-using Clock = std::array<int32_t, planner::kLaneCount>;  // step, -1: none
+using LaneClock = std::array<int32_t, planner::kLaneCount>;  // step, -1: none
 
-std::vector<Clock> Clocks(const planner::Plan& plan) {
-  std::vector<Clock> clocks(plan.steps.size());
+std::vector<LaneClock> Clocks(const planner::Plan& plan) {
+  std::vector<LaneClock> clocks(plan.steps.size());
   std::array<int32_t, planner::kLaneCount> last;
   last.fill(-1);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    Clock clock;
+    LaneClock clock;
     clock.fill(-1);
     const auto join = [&](int32_t step) {
       if (step < 0) return;
@@ -74,7 +74,7 @@ std::vector<std::vector<FreedBytes>> FreedAfterStep(
     const planner::Problem& problem, const planner::Plan& plan,
     const Placement& placement) {
   std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
-  const std::vector<Clock> clocks = Clocks(plan);
+  const std::vector<LaneClock> clocks = Clocks(plan);
   const std::vector<std::vector<int32_t>> accesses = Accesses(plan);
 
   // Buffers that must survive the step: outputs, and homes of persistent

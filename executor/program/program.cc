@@ -16,12 +16,6 @@
 namespace loadline::executor {
 namespace {
 
-bool IsPersistent(models::ValueKind kind) {
-  return kind == models::ValueKind::kParameter ||
-         kind == models::ValueKind::kState ||
-         kind == models::ValueKind::kConstant;
-}
-
 // A copy of fewer bytes takes no longer than waking a lane's thread.
 constexpr int64_t kLeastHostUploadBytes = int64_t{1} << 20;
 

@@ -66,4 +66,8 @@ void SetOpset(int opset, onnx::ModelProto* proto) {
   }
 }
 
+void ConvertNodes(int opset, onnx::ModelProto* proto) {
+  *proto = onnx::version_conversion::ConvertVersion(*proto, opset);
+}
+
 }  // namespace loadline::models::onnx_internal

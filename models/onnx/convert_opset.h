@@ -13,6 +13,10 @@ bool ConversionKeepsNodes(const onnx::GraphProto& graph, int from, int to);
 // Sets the version of the default domain.
 void SetOpset(int opset, onnx::ModelProto* proto);
 
+// The onnx library's conversion of the whole model. Throws what the library
+// throws.
+void ConvertNodes(int opset, onnx::ModelProto* proto);
+
 }  // namespace loadline::models::onnx_internal
 
 #endif  // LOADLINE_MODELS_ONNX_CONVERT_OPSET_H_

@@ -11,7 +11,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-FoldRule FindRule(const std::string& op_type) {
+FoldRule FindFoldRule(const std::string& op_type) {
   if (FoldRule rule = FindMovementRule(op_type)) return rule;
   if (FoldRule rule = FindIndexRule(op_type)) return rule;
   return FindArithmeticRule(op_type);
@@ -49,13 +49,13 @@ absl::Status FoldContext::CheckSize(const Ints& dims) const {
 }
 
 bool CanFold(const std::string& op_type) {
-  return op_type == "Constant" || FindRule(op_type) != nullptr;
+  return op_type == "Constant" || FindFoldRule(op_type) != nullptr;
 }
 
 absl::StatusOr<std::vector<Tensor>> Fold(const onnx::NodeProto& node,
                                          absl::Span<const Tensor* const> inputs,
                                          int64_t max_elements) {
-  const FoldRule rule = FindRule(node.op_type());
+  const FoldRule rule = FindFoldRule(node.op_type());
   if (rule == nullptr) return absl::UnimplementedError("not folded");
   std::vector<Wide> wide(inputs.size());
   FoldContext context{node, {}, max_elements};

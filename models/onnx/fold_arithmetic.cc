@@ -18,8 +18,6 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = FoldResult;
-
 int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
 
@@ -73,7 +71,7 @@ int64_t IntBinary(const std::string& op, int64_t a, int64_t b, bool c_mod) {
   return op == "Max" ? std::max(a, b) : std::min(a, b);
 }
 
-Result Binary(const FoldContext& c) {
+FoldResult Binary(const FoldContext& c) {
   const std::string& op = c.node.op_type();
   Wide result = *c.in[0];
   for (size_t n = 1; n < c.in.size(); ++n) {
@@ -107,7 +105,7 @@ Result Binary(const FoldContext& c) {
 }
 
 // Max with the lower bound, then Min with the upper one.
-Result Clip(const FoldContext& c) {
+FoldResult Clip(const FoldContext& c) {
   Wide result = *c.in[0];
   for (size_t i : {1u, 2u}) {
     if (!c.Has(i)) continue;
@@ -135,7 +133,7 @@ bool Holds(const std::string& op, T a, T b) {
   return (a != 0) != (b != 0);  // Xor
 }
 
-Result Compare(const FoldContext& c) {
+FoldResult Compare(const FoldContext& c) {
   const Wide &first = *c.in[0], &second = *c.in[1];
   if (first.dtype != second.dtype) {
     return absl::InvalidArgumentError("inputs differ in type");
@@ -169,7 +167,7 @@ double RealUnary(const std::string& op, double x) {
   return std::tanh(x);  // Tanh
 }
 
-Result Unary(const FoldContext& c) {
+FoldResult Unary(const FoldContext& c) {
   const std::string& op = c.node.op_type();
   Wide result = *c.in[0];
   for (double& x : result.reals) x = RealUnary(op, x);
@@ -190,7 +188,7 @@ Result Unary(const FoldContext& c) {
   return One(std::move(result));
 }
 
-Result CastTo(const Wide& from, DType to) {
+FoldResult CastTo(const Wide& from, DType to) {
   if (!CanWiden(to)) return absl::UnimplementedError("16-bit floats");
   Wide result{to, from.dims, {}, {}};
   for (size_t i = 0; i < static_cast<size_t>(from.size()); ++i) {
@@ -208,7 +206,7 @@ Result CastTo(const Wide& from, DType to) {
   return One(std::move(result));
 }
 
-Result Cast(const FoldContext& c) {
+FoldResult Cast(const FoldContext& c) {
   LOADLINE_ASSIGN_OR_RETURN(
       DType to,
       DTypeFromOnnx(static_cast<int32_t>(IntAttribute(c.node, "to", 0)),
@@ -216,11 +214,11 @@ Result Cast(const FoldContext& c) {
   return CastTo(*c.in[0], to);
 }
 
-Result CastLike(const FoldContext& c) {
+FoldResult CastLike(const FoldContext& c) {
   return CastTo(*c.in[0], c.in[1]->dtype);
 }
 
-Result Shape(const FoldContext& c) {
+FoldResult Shape(const FoldContext& c) {
   const Ints& dims = c.in[0]->dims;
   const int64_t rank = static_cast<int64_t>(dims.size());
   auto position = [&](int64_t p) {
@@ -234,7 +232,7 @@ Result Shape(const FoldContext& c) {
   return One(std::move(result));
 }
 
-Result Size(const FoldContext& c) {
+FoldResult Size(const FoldContext& c) {
   return One(Wide{DType::kI64, {}, {c.in[0]->size()}, {}});
 }
 
@@ -260,7 +258,7 @@ std::vector<int64_t> ReduceTargets(const Wide& x, const Ints& axes,
   return BroadcastIndex(*kept, x.dims);
 }
 
-Result Reduce(const FoldContext& c) {
+FoldResult Reduce(const FoldContext& c) {
   const std::string& op = c.node.op_type();
   const Wide& x = *c.in[0];
   const int64_t rank = static_cast<int64_t>(x.dims.size());
@@ -308,7 +306,7 @@ Result Reduce(const FoldContext& c) {
 int64_t Plus(int64_t a, int64_t b) { return Wrap(Bits(a) + Bits(b)); }
 double Plus(double a, double b) { return a + b; }
 
-Result CumSum(const FoldContext& c) {
+FoldResult CumSum(const FoldContext& c) {
   Wide result = *c.in[0];
   const Ints given = c.IntsOf(1);
   if (given.size() != 1) return absl::InvalidArgumentError("needs one axis");

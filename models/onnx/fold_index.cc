@@ -13,9 +13,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = FoldResult;
-
-Result GatherElements(const FoldContext& c) {
+FoldResult GatherElements(const FoldContext& c) {
   const Wide &x = *c.in[0], &indices = *c.in[1];
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
@@ -63,7 +61,7 @@ absl::StatusOr<int64_t> PositionOf(const Wide& x, const Wide& indices,
   return at;
 }
 
-Result GatherND(const FoldContext& c) {
+FoldResult GatherND(const FoldContext& c) {
   const Wide &x = *c.in[0], &indices = *c.in[1];
   const int64_t batch_dims = IntAttribute(c.node, "batch_dims", 0);
   const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
@@ -95,7 +93,7 @@ Result GatherND(const FoldContext& c) {
 }
 
 // One update after the other, so that the last of several stays.
-Result ScatterND(const FoldContext& c) {
+FoldResult ScatterND(const FoldContext& c) {
   if (StringAttribute(c.node, "reduction", "none") != "none") {
     return absl::UnimplementedError("reductions are not folded");
   }
@@ -129,7 +127,7 @@ Result ScatterND(const FoldContext& c) {
 }
 
 // One update after the other as well.
-Result ScatterElements(const FoldContext& c) {
+FoldResult ScatterElements(const FoldContext& c) {
   if (StringAttribute(c.node, "reduction", "none") != "none") {
     return absl::UnimplementedError("reductions are not folded");
   }
@@ -169,7 +167,7 @@ Result ScatterElements(const FoldContext& c) {
 }
 
 // An index outside all classes is no error: it equals none.
-Result OneHot(const FoldContext& c) {
+FoldResult OneHot(const FoldContext& c) {
   const Wide &indices = *c.in[0], &depth = *c.in[1], &values = *c.in[2];
   if (indices.real() || depth.real()) {
     return absl::UnimplementedError("classes that are no integers");

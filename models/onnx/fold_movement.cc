@@ -15,36 +15,34 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = FoldResult;
-
-Result WithDims(const FoldContext& c, absl::StatusOr<Ints> dims) {
+FoldResult WithDims(const FoldContext& c, absl::StatusOr<Ints> dims) {
   LOADLINE_RETURN_IF_ERROR(dims.status());
   Wide result = *c.in[0];
   result.dims = *std::move(dims);
   return One(std::move(result));
 }
 
-Result Identity(const FoldContext& c) { return One(*c.in[0]); }
+FoldResult Identity(const FoldContext& c) { return One(*c.in[0]); }
 
-Result Reshape(const FoldContext& c) {
+FoldResult Reshape(const FoldContext& c) {
   return WithDims(c, ResolveReshape(c.in[0]->dims, c.IntsOf(1),
                                     IntAttribute(c.node, "allowzero", 0) != 0));
 }
 
-Result Flatten(const FoldContext& c) {
+FoldResult Flatten(const FoldContext& c) {
   return WithDims(
       c, ResolveFlatten(c.in[0]->dims, IntAttribute(c.node, "axis", 1)));
 }
 
-Result Squeeze(const FoldContext& c) {
+FoldResult Squeeze(const FoldContext& c) {
   return WithDims(c, ResolveSqueeze(c.in[0]->dims, c.IntsOf(1)));
 }
 
-Result Unsqueeze(const FoldContext& c) {
+FoldResult Unsqueeze(const FoldContext& c) {
   return WithDims(c, ResolveUnsqueeze(c.in[0]->dims, c.IntsOf(1)));
 }
 
-Result Transpose(const FoldContext& c) {
+FoldResult Transpose(const FoldContext& c) {
   const Wide& x = *c.in[0];
   Ints perm = IntsAttribute(c.node, "perm");
   if (FindAttribute(c.node, "perm") == nullptr) {
@@ -65,14 +63,14 @@ Result Transpose(const FoldContext& c) {
   return One(Pick(x, dims, index));
 }
 
-Result Expand(const FoldContext& c) {
+FoldResult Expand(const FoldContext& c) {
   LOADLINE_ASSIGN_OR_RETURN(Ints dims,
                             BroadcastDims(c.in[0]->dims, c.IntsOf(1)));
   LOADLINE_RETURN_IF_ERROR(c.CheckSize(dims));
   return One(Pick(*c.in[0], dims, BroadcastIndex(c.in[0]->dims, dims)));
 }
 
-Result Tile(const FoldContext& c) {
+FoldResult Tile(const FoldContext& c) {
   const Wide& x = *c.in[0];
   const Ints repeats = c.IntsOf(1);
   if (repeats.size() != x.dims.size()) {
@@ -90,7 +88,7 @@ Result Tile(const FoldContext& c) {
   return One(Pick(x, dims, BroadcastIndex(split, broadcast)));
 }
 
-Result Slice(const FoldContext& c) {
+FoldResult Slice(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(SliceSpec spec,
                             ResolveSlice(x.dims, {c.IntsOf(1), c.IntsOf(2),
@@ -124,7 +122,7 @@ Wide TakeRows(const Wide& x, size_t axis, const Ints& rows, Ints dims) {
   return Pick(x, std::move(dims), index);
 }
 
-Result Gather(const FoldContext& c) {
+FoldResult Gather(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
@@ -144,7 +142,7 @@ Result Gather(const FoldContext& c) {
   return One(TakeRows(x, static_cast<size_t>(axis), rows, dims));
 }
 
-Result Split(const FoldContext& c) {
+FoldResult Split(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
@@ -174,7 +172,7 @@ Result Split(const FoldContext& c) {
   return parts;
 }
 
-Result Concat(const FoldContext& c) {
+FoldResult Concat(const FoldContext& c) {
   const Wide& first = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis,
@@ -216,7 +214,7 @@ Result Concat(const FoldContext& c) {
   return One(std::move(result));
 }
 
-Result Where(const FoldContext& c) {
+FoldResult Where(const FoldContext& c) {
   const Wide &condition = *c.in[0], &a = *c.in[1], &b = *c.in[2];
   if (a.dtype != b.dtype) {
     return absl::InvalidArgumentError("branches differ in type");
@@ -238,7 +236,7 @@ Result Where(const FoldContext& c) {
   return One(std::move(result));
 }
 
-Result Trilu(const FoldContext& c) {
+FoldResult Trilu(const FoldContext& c) {
   Wide result = *c.in[0];
   if (result.dims.size() < 2) {
     return absl::InvalidArgumentError("needs two axes");
@@ -262,7 +260,7 @@ Result Trilu(const FoldContext& c) {
   return One(std::move(result));
 }
 
-Result ConstantOfShape(const FoldContext& c) {
+FoldResult ConstantOfShape(const FoldContext& c) {
   Wide value{DType::kF32, {}, {}, {0.0}};
   if (const auto* attribute = FindAttribute(c.node, "value")) {
     int64_t budget_bytes = 64;
@@ -279,7 +277,7 @@ Result ConstantOfShape(const FoldContext& c) {
   return One(Pick(value, dims, BroadcastIndex({}, dims)));
 }
 
-Result Range(const FoldContext& c) {
+FoldResult Range(const FoldContext& c) {
   for (size_t i = 0; i < 3; ++i) {
     if (c.in[i]->size() != 1 || c.in[i]->dtype != c.in[0]->dtype) {
       return absl::InvalidArgumentError("start, limit, delta must be scalars");

@@ -16,7 +16,7 @@ namespace {
 
 // The conversion of operators takes time in the square of the nodes: 5 s here.
 constexpr int64_t kMostNodes = int64_t{1} << 14;
-constexpr int kMostDepth = 64;
+constexpr int kMostCallDepth = 64;
 
 using Key = std::pair<std::string, std::string>;  // domain, name
 
@@ -66,11 +66,12 @@ class Counter {
           absl::StrCat("the model's function '", name, "' calls itself"));
     }
     if (!first) return counted->second;
-    if (depth >= kMostDepth) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the model's function '", name, "' is called through ", kMostDepth,
-          " others; export the model without such "
-          "functions"));
+    if (depth >= kMostCallDepth) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the model's function '", name, "' is called through ",
+                       kMostCallDepth,
+                       " others; export the model without such "
+                       "functions"));
     }
     LOADLINE_ASSIGN_OR_RETURN(const int64_t count,
                               CountNodes(function.second->node(), depth + 1));

@@ -16,19 +16,19 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-constexpr int kMostDepth = 16;
+constexpr int kMostBodyDepth = 16;
 constexpr int64_t kMostBodyNodes = int64_t{1} << 18;
 
-using Names = std::map<std::string, std::string>;
+using Renames = std::map<std::string, std::string>;
 
-void Rename(const Names& names, std::string* name) {
+void Rename(const Renames& names, std::string* name) {
   const auto renamed = names.find(*name);
   if (renamed != names.end()) *name = renamed->second;
 }
 
 // Names that the graph's nodes and outputs read, also in graphs of their own.
 // Names inside differ from those around them.
-void RenameReads(const Names& names, onnx::GraphProto* graph) {
+void RenameReads(const Renames& names, onnx::GraphProto* graph) {
   for (auto& node : *graph->mutable_node()) {
     for (auto& name : *node.mutable_input()) Rename(names, &name);
     for (auto& attribute : *node.mutable_attribute()) {
@@ -43,7 +43,7 @@ void RenameReads(const Names& names, onnx::GraphProto* graph) {
 // The body under names of its own.
 onnx::GraphProto Renamed(const onnx::GraphProto& body,
                          const std::string& prefix) {
-  Names names;
+  Renames names;
   const auto own = [&](const std::string& name) {
     if (!name.empty()) names[name] = absl::StrCat(prefix, name);
   };
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<Binding>> Importer::VisitBody(
     return absl::InvalidArgumentError("its body has other inputs");
   }
   body_nodes_ += body.node_size();
-  if (body_depth_ >= kMostDepth || body_nodes_ > kMostBodyNodes) {
+  if (body_depth_ >= kMostBodyDepth || body_nodes_ > kMostBodyNodes) {
     return absl::ResourceExhaustedError(
         "the model's control flow is too deep, or has too many nodes when it "
         "is written out");

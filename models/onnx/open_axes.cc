@@ -45,9 +45,9 @@ onnx::ModelProto WithoutWeights(const onnx::ModelProto& model) {
   return copy;
 }
 
-using Elements = std::optional<std::vector<ShapeElement>>;
+using ShapeElements = std::optional<std::vector<ShapeElement>>;
 
-constexpr int kMostSteps = 10000;
+constexpr int kMostShapeSteps = 10000;
 
 class ShapeReader {
  public:
@@ -61,8 +61,8 @@ class ShapeReader {
     }
   }
 
-  Elements Read(const std::string& name) {
-    if (++steps_ > kMostSteps) return std::nullopt;
+  ShapeElements Read(const std::string& name) {
+    if (++steps_ > kMostShapeSteps) return std::nullopt;
     if (const auto values = Constant(name)) {
       std::vector<ShapeElement> elements;
       for (int64_t value : *values) {
@@ -116,7 +116,7 @@ class ShapeReader {
     return std::vector<int64_t>(values.begin(), values.end());
   }
 
-  Elements ShapeOf(const onnx::NodeProto& node) const {
+  ShapeElements ShapeOf(const onnx::NodeProto& node) const {
     const auto it = sizes_.find(node.input(0));
     if (it == sizes_.end()) return std::nullopt;
     const auto rank = static_cast<int64_t>(it->second.size());
@@ -133,8 +133,8 @@ class ShapeReader {
     return elements;
   }
 
-  Elements Gathered(const onnx::NodeProto& node) {
-    const Elements from = Read(node.input(0));
+  ShapeElements Gathered(const onnx::NodeProto& node) {
+    const ShapeElements from = Read(node.input(0));
     const auto positions = Constant(node.input(1));
     if (!from.has_value() || !positions.has_value()) return std::nullopt;
     const auto size = static_cast<int64_t>(from->size());
@@ -147,8 +147,8 @@ class ShapeReader {
     return elements;
   }
 
-  Elements Sliced(const onnx::NodeProto& node) {
-    const Elements from = Read(node.input(0));
+  ShapeElements Sliced(const onnx::NodeProto& node) {
+    const ShapeElements from = Read(node.input(0));
     const auto starts = Constant(node.input(1));
     const auto ends = Constant(node.input(2));
     const auto steps = node.input_size() > 4 && !node.input(4).empty()
@@ -169,18 +169,18 @@ class ShapeReader {
                                      from->begin() + end);
   }
 
-  Elements Joined(const onnx::NodeProto& node) {
+  ShapeElements Joined(const onnx::NodeProto& node) {
     std::vector<ShapeElement> elements;
     for (const auto& input : node.input()) {
-      const Elements part = Read(input);
+      const ShapeElements part = Read(input);
       if (!part.has_value()) return std::nullopt;
       elements.insert(elements.end(), part->begin(), part->end());
     }
     return elements;
   }
 
-  Elements Combined(const onnx::NodeProto& node) {
-    const Elements a = Read(node.input(0)), b = Read(node.input(1));
+  ShapeElements Combined(const onnx::NodeProto& node) {
+    const ShapeElements a = Read(node.input(0)), b = Read(node.input(1));
     if (!a.has_value() || !b.has_value() ||
         (a->size() != b->size() && a->size() != 1 && b->size() != 1)) {
       return std::nullopt;

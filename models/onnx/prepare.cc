@@ -32,7 +32,6 @@
 #include "models/onnx/written_dropout.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
-#include "onnx/version_converter/convert.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 
@@ -422,12 +421,10 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
     // Conversions of broadcasts before opset 7 need them.
     AddKnownShapes(proto);
-    LOADLINE_RETURN_IF_ERROR(Guard(
-        absl::StrCat("converting opset ", opset, " to ", kOpset,
-                     " failed; export the model with opset 17 to 22"),
-        [&] {
-          *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
-        }));
+    LOADLINE_RETURN_IF_ERROR(
+        Guard(absl::StrCat("converting opset ", opset, " to ", kOpset,
+                           " failed; export the model with opset 17 to 22"),
+              [&] { ConvertNodes(kOpset, proto); }));
     proto->mutable_graph()->clear_value_info();
   }
   // The body of a composite operator may have another one.

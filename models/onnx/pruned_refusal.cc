@@ -36,7 +36,7 @@ std::string FileName(const Graph& graph, int32_t n) {
   return std::string(first ? stem : name);
 }
 
-bool Names(absl::string_view message, absl::string_view name) {
+bool MentionsName(absl::string_view message, absl::string_view name) {
   for (const char* quote : {"\"", "'"}) {
     if (absl::StrContains(message, absl::StrCat(quote, name, quote))) {
       return true;
@@ -51,7 +51,7 @@ int32_t NamedNode(const Graph& graph, absl::string_view message) {
   size_t length = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const std::string& name = graph.nodes[n].name;
-    if (name.size() > length && Names(message, name)) {
+    if (name.size() > length && MentionsName(message, name)) {
       found = static_cast<int32_t>(n);
       length = name.size();
     }

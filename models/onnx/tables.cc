@@ -15,7 +15,7 @@ namespace {
 constexpr float kMasking = -1e4f;
 constexpr int64_t kLeastRows = 4;
 // For sines in f32 of possibly large angles.
-constexpr double kTolerance = 2e-3;
+constexpr double kTableTolerance = 2e-3;
 
 // One column of [rows, stride] at `x`.
 struct Column {
@@ -37,29 +37,30 @@ double Turn(const Column& column) {
 }
 
 bool IsSine(const Column& column, double turn) {
-  if (std::abs(turn) > 2 + kTolerance) return false;
+  if (std::abs(turn) > 2 + kTableTolerance) return false;
   for (int64_t row = 0; row < column.rows; ++row) {
-    if (!(std::abs(column.at(row)) <= 1 + kTolerance)) return false;
+    if (!(std::abs(column.at(row)) <= 1 + kTableTolerance)) return false;
     if (row == 0 || row + 1 == column.rows) continue;
     const double next = turn * column.at(row) - column.at(row - 1);
-    if (!(std::abs(next - column.at(row + 1)) <= kTolerance)) return false;
+    if (!(std::abs(next - column.at(row + 1)) <= kTableTolerance)) return false;
   }
   return true;
 }
 
-enum class Shape { kOther, kFlat, kTurns };
+enum class ColumnShape { kOther, kFlat, kTurns };
 
 // Whether the column is a sine of amplitude 1, which excludes weights that are
 // almost zero; or almost constant.
-Shape ShapeOf(const Column& column) {
+ColumnShape ColumnShapeOf(const Column& column) {
   const double turn = Turn(column);
-  if (!IsSine(column, turn)) return Shape::kOther;
+  if (!IsSine(column, turn)) return ColumnShape::kOther;
   double least = column.at(0), most = column.at(0);
   for (int64_t row = 1; row < column.rows; ++row) {
     least = std::min(least, column.at(row));
     most = std::max(most, column.at(row));
   }
-  return turn < 1.9 && most - least > 0.5 ? Shape::kTurns : Shape::kFlat;
+  return turn < 1.9 && most - least > 0.5 ? ColumnShape::kTurns
+                                          : ColumnShape::kFlat;
 }
 
 // Whether every column depends on the position in the line, or on the line, of
@@ -74,11 +75,11 @@ bool IsGridTable(const float* x, int64_t rows, int64_t columns, int64_t width) {
       of_line = of_line && all.at(row) == all.at(row / width * width);
     }
     if (!in_line && !of_line) return false;
-    const Shape shape = in_line
-                            ? ShapeOf({x + c, width, columns})
-                            : ShapeOf({x + c, rows / width, columns * width});
-    if (shape == Shape::kOther) return false;
-    turns = turns || shape == Shape::kTurns;
+    const ColumnShape shape =
+        in_line ? ColumnShapeOf({x + c, width, columns})
+                : ColumnShapeOf({x + c, rows / width, columns * width});
+    if (shape == ColumnShape::kOther) return false;
+    turns = turns || shape == ColumnShape::kTurns;
   }
   return turns;
 }
@@ -193,10 +194,10 @@ bool IsLineTable(const float* x, int64_t tables, int64_t rows,
                  int64_t columns) {
   bool turns = false;
   for (int64_t c = 0; c < tables * columns; ++c) {
-    const Shape shape = ShapeOf(
+    const ColumnShape shape = ColumnShapeOf(
         {x + c / columns * rows * columns + c % columns, rows, columns});
-    if (shape == Shape::kOther) return false;
-    turns = turns || shape == Shape::kTurns;
+    if (shape == ColumnShape::kOther) return false;
+    turns = turns || shape == ColumnShape::kTurns;
   }
   return turns;
 }
@@ -248,7 +249,8 @@ bool IsFrequencies(const Tensor& tensor) {
   if (!(ratio > 0 && ratio < 1)) return false;
   for (size_t i = 1; i < x.size(); ++i) {
     const double expected = std::pow(ratio, static_cast<double>(i));
-    if (!(std::abs(x[i] - expected) <= kTolerance * expected)) return false;
+    if (!(std::abs(x[i] - expected) <= kTableTolerance * expected))
+      return false;
   }
   return true;
 }

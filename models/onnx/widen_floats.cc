@@ -20,7 +20,8 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-constexpr int kMostDepth = 16;  // of subgraphs; others are refused later
+constexpr int kMostSubgraphDepth =
+    16;  // of subgraphs; others are refused later
 
 float HalfToFloat(uint16_t half) {
   const int exponent = (half >> 10) & 31;
@@ -196,7 +197,7 @@ class Widener {
   }
 
   absl::Status Graph(onnx::GraphProto* graph, int depth) const {
-    if (depth > kMostDepth) return absl::OkStatus();
+    if (depth > kMostSubgraphDepth) return absl::OkStatus();
     Declared(graph->mutable_input());
     Declared(graph->mutable_output());
     Declared(graph->mutable_value_info());

@@ -22,7 +22,7 @@ absl::StatusOr<OutputTypes> InferGradient(const Node&, InputTypes inputs) {
   return OutputTypes{*inputs[0]};
 }
 
-absl::Status Gradient(GradientContext& c) {
+absl::Status CurveGradient(GradientContext& c) {
   const CurveFacts& facts = *FindCurve(c.forward().op);
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId dx, c.Emit(facts.gradient, {c.output_gradient(0), c.input(0)},
@@ -36,7 +36,7 @@ Operator Entry() {
   Operator op;
   op.name = C::kFacts.name;
   op.infer = InferValue;
-  op.gradient = Gradient;
+  op.gradient = CurveGradient;
   op.cost = PerElement<C::kFacts.flops>;
   op.inplace = {{0, 0}};
   op.row_cuts = CutPerElement;

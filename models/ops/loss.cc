@@ -170,9 +170,9 @@ absl::StatusOr<OutputTypes> InferCountCorrect(const Node& node,
   return OutputTypes{TensorType{DType::kI64, {}}};
 }
 
-Operator Entry(absl::string_view name, int inputs,
-               decltype(Operator::infer) infer,
-               decltype(Operator::gradient) gradient) {
+Operator LossEntry(absl::string_view name, int inputs,
+                   decltype(Operator::infer) infer,
+                   decltype(Operator::gradient) gradient) {
   Operator op;
   op.name = name;
   op.min_inputs = op.max_inputs = inputs;
@@ -184,27 +184,27 @@ Operator Entry(absl::string_view name, int inputs,
 }  // namespace
 
 std::vector<Operator> LossOperators() {
-  Operator entropy =
-      Entry("SoftmaxCrossEntropy", 2, InferCrossEntropy, CrossEntropyGradient);
+  Operator entropy = LossEntry("SoftmaxCrossEntropy", 2, InferCrossEntropy,
+                               CrossEntropyGradient);
   entropy.max_inputs = 4;
   entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
   Operator entropy_grad =
-      Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
+      LossEntry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
   // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
   entropy_grad.inplace = {{1, 0}};
   entropy_grad.max_inputs = 6;
   entropy_grad.row_cuts = CutCrossEntropy;
   Operator entropy_rows =
-      Entry("CrossEntropyRows", 2, InferCrossEntropyRows, nullptr);
+      LossEntry("CrossEntropyRows", 2, InferCrossEntropyRows, nullptr);
   entropy_rows.attributes = entropy.attributes;
   entropy_rows.row_cuts = CutCrossEntropy;
-  Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
+  Operator count = LossEntry("CountCorrect", 2, InferCountCorrect, nullptr);
   count.attributes = entropy.attributes;
-  Operator targets = Entry("CountTargets", 1, InferCountTargets, nullptr);
+  Operator targets = LossEntry("CountTargets", 1, InferCountTargets, nullptr);
   targets.max_inputs = -1;
   Operator entropy_mean =
-      Entry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr);
+      LossEntry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr);
   entropy_mean.max_inputs = 4;
   return {entropy,
           entropy_grad,
@@ -212,8 +212,8 @@ std::vector<Operator> LossOperators() {
           entropy_mean,
           targets,
           count,
-          Entry("MseLoss", 2, InferMse, MseGradient),
-          Entry("MseLossGrad", 3, InferMseGrad, nullptr)};
+          LossEntry("MseLoss", 2, InferMse, MseGradient),
+          LossEntry("MseLossGrad", 3, InferMseGrad, nullptr)};
 }
 
 }  // namespace loadline::models

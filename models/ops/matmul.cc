@@ -11,10 +11,6 @@
 namespace loadline::models {
 namespace {
 
-bool Flag(const Node& node, absl::string_view name) {
-  return node.attributes.Int(name, 0) != 0;
-}
-
 // The last two dimensions, after transposition, and the leading ones.
 struct Matrices {
   std::vector<int64_t> batch;
@@ -39,12 +35,13 @@ absl::StatusOr<OutputTypes> InferMatMul(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   for (int i : {0, 1}) {
     if (inputs[i]->rank() == 0) return Refuse("input ", i, " is a scalar");
-    if (inputs[i]->rank() == 1 && Flag(node, i == 0 ? "trans_a" : "trans_b")) {
+    if (inputs[i]->rank() == 1 &&
+        node.attributes.Flag(i == 0 ? "trans_a" : "trans_b")) {
       return Refuse("input ", i, " is a vector and cannot be transposed");
     }
   }
-  const Matrices a = Split(*inputs[0], Flag(node, "trans_a"), true);
-  const Matrices b = Split(*inputs[1], Flag(node, "trans_b"), false);
+  const Matrices a = Split(*inputs[0], node.attributes.Flag("trans_a"), true);
+  const Matrices b = Split(*inputs[1], node.attributes.Flag("trans_b"), false);
   if (a.columns != b.rows) {
     return Refuse("inner dimensions of ", inputs[0]->ToString(), " and ",
                   inputs[1]->ToString(), " differ: ", a.columns, " and ",
@@ -118,7 +115,8 @@ absl::Status SetFromMatrices(GradientContext& c, int i, ValueId operand,
 
 absl::Status MatMulGradient(GradientContext& c) {
   Operands o{c.input(0), c.input(1), c.output_gradient(0),
-             Flag(c.forward(), "trans_a"), Flag(c.forward(), "trans_b")};
+             c.forward().attributes.Flag("trans_a"),
+             c.forward().attributes.Flag("trans_b")};
   const TensorType a = c.type(o.a);
   const TensorType b = c.type(o.b);
   if (a.rank() == 1 || b.rank() == 1) {
@@ -153,8 +151,8 @@ absl::StatusOr<TensorType> GemmType(const Node& node, InputTypes inputs) {
                     ", not a matrix");
     }
   }
-  const Matrices a = Split(*inputs[0], Flag(node, "transA"), true);
-  const Matrices b = Split(*inputs[1], Flag(node, "transB"), false);
+  const Matrices a = Split(*inputs[0], node.attributes.Flag("transA"), true);
+  const Matrices b = Split(*inputs[1], node.attributes.Flag("transB"), false);
   if (a.columns != b.rows) {
     return Refuse("inner dimensions of ", inputs[0]->ToString(), " and ",
                   inputs[1]->ToString(), " differ: ", a.columns, " and ",
@@ -222,8 +220,8 @@ absl::Status GemmGradient(GradientContext& c) {
   const ValueId a = c.input(0);
   const ValueId b = c.input(1);
   const ValueId dy = c.output_gradient(0);
-  const bool trans_a = Flag(c.forward(), "transA");
-  const bool trans_b = Flag(c.forward(), "transB");
+  const bool trans_a = c.forward().attributes.Flag("transA");
+  const bool trans_b = c.forward().attributes.Flag("transB");
   if (c.wanted(0)) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId da,
                               trans_a ? GemmProduct(c, b, dy, trans_b, true)
@@ -251,7 +249,8 @@ absl::Status GemmGradient(GradientContext& c) {
 
 OperatorCost ProductCost(const Node& node, InputTypes inputs,
                          absl::Span<const TensorType> outputs) {
-  const bool trans = Flag(node, node.op == "MatMul" ? "trans_a" : "transA");
+  const bool trans =
+      node.attributes.Flag(node.op == "MatMul" ? "trans_a" : "transA");
   const Matrices a = Split(*inputs[0], trans, true);
   OperatorCost cost;
   cost.flops = 2.0 * static_cast<double>(outputs[0].elements()) *

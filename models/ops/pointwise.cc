@@ -136,7 +136,7 @@ absl::Status GeluGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-bool IsFloat(DType dtype) {
+bool HasGradient(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
 
@@ -145,7 +145,7 @@ absl::Status CastGradient(GradientContext& c) {
   const DType from = c.type(c.input(0)).dtype;
   const DType to = c.type(c.output(0)).dtype;
   ValueId dx = c.output_gradient(0);
-  if (!IsFloat(from) || !IsFloat(to)) return absl::OkStatus();
+  if (!HasGradient(from) || !HasGradient(to)) return absl::OkStatus();
   if (from != to) {
     LOADLINE_ASSIGN_OR_RETURN(
         dx, c.Emit("Cast", {dx}, {{"to", std::string(DTypeName(from))}}));

@@ -100,7 +100,7 @@ absl::StatusOr<OutputTypes> InferGridOfRange(const Node& node,
 
 // Straight through inside the clip range (Bengio et al. 2013), zero outside.
 // The scale's is that of learned step size quantization (Esser et al. 2020).
-absl::Status Gradient(GradientContext& c) {
+absl::Status QuantizeGradient(GradientContext& c) {
   const ValueId dy = c.output_gradient(0);
   Attributes grid = c.forward().attributes;
   grid.Erase("scale_gradient");
@@ -144,7 +144,7 @@ std::vector<Operator> QuantizeOperators() {
   quantize.name = "FakeQuantize";
   quantize.min_inputs = quantize.max_inputs = 3;
   quantize.infer = InferFakeQuantize;
-  quantize.gradient = Gradient;
+  quantize.gradient = QuantizeGradient;
   quantize.cost = PerElement<6>;
   quantize.inplace = {{0, 0}};
   quantize.attributes = grid;

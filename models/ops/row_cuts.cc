@@ -33,10 +33,6 @@ bool AllHaveRows(InputTypes inputs, CutOutputs outputs, const TensorType& of,
   return true;
 }
 
-bool Flag(const Node& node, absl::string_view name) {
-  return node.attributes.Int(name, 0) != 0;
-}
-
 }  // namespace
 
 int RowDims(const TensorType& type, int64_t rows) {
@@ -141,7 +137,7 @@ RowCuts CutReduce(const Node& node, InputTypes inputs, CutOutputs outputs,
     if (!SameRows(*inputs[0], outputs[0], lead)) return {};
   } else {
     if (among_rows != lead || node.op != "ReduceSum" ||
-        Flag(node, "keepdims") || !node.attributes.Has("keepdims")) {
+        node.attributes.Flag("keepdims") || !node.attributes.Has("keepdims")) {
       return {};
     }
     rest.insert(rest.begin(), 0);
@@ -156,7 +152,7 @@ RowCuts CutMatMul(const Node& node, InputTypes inputs, CutOutputs outputs,
   const TensorType& a = *inputs[0];
   const TensorType& b = *inputs[1];
   if (a.rank() < 2 || b.rank() < 2) return {};
-  const bool trans_a = Flag(node, "trans_a");
+  const bool trans_a = node.attributes.Flag("trans_a");
   RowCuts cuts;
   const int lead = RowDims(a, rows);
   if (!trans_a && b.rank() == 2 && lead > 0 && lead < a.rank()) {
@@ -166,8 +162,8 @@ RowCuts CutMatMul(const Node& node, InputTypes inputs, CutOutputs outputs,
       SameRows(a, b, lead)) {
     cuts.push_back({{lead, lead}, {lead}, node.attributes});
   }
-  if (a.rank() == 2 && b.rank() == 2 && trans_a && !Flag(node, "trans_b") &&
-      a.dims[0] % rows == 0) {
+  if (a.rank() == 2 && b.rank() == 2 && trans_a &&
+      !node.attributes.Flag("trans_b") && a.dims[0] % rows == 0) {
     cuts.push_back({{1, 1}, {RowCut::kAdded}, node.attributes});
   }
   (void)outputs;
@@ -177,7 +173,7 @@ RowCuts CutMatMul(const Node& node, InputTypes inputs, CutOutputs outputs,
 RowCuts CutGemm(const Node& node, InputTypes inputs, CutOutputs outputs,
                 int64_t rows) {
   const TensorType& a = *inputs[0];
-  const bool trans_a = Flag(node, "transA");
+  const bool trans_a = node.attributes.Flag("transA");
   RowCuts cuts;
   if (RowDims(a, rows) != 1) return cuts;
   if (!trans_a && outputs.size() == 1) {
@@ -190,7 +186,7 @@ RowCuts CutGemm(const Node& node, InputTypes inputs, CutOutputs outputs,
     }
     cuts.push_back(cut);
   }
-  if (trans_a && !Flag(node, "transB") && inputs.size() == 2) {
+  if (trans_a && !node.attributes.Flag("transB") && inputs.size() == 2) {
     cuts.push_back({{1, 1},
                     std::vector<int>(outputs.size(), RowCut::kAdded),
                     node.attributes});
@@ -237,7 +233,7 @@ RowCuts CutAttention(const Node& node, InputTypes inputs, CutOutputs outputs,
   const TensorType& q = *inputs[gradient ? 1 : 0];
   const int lead = RowDims(q, rows);
   if (lead < 0 || lead > q.rank() - 2 ||
-      (lead > 1 && Flag(node, "interleaved"))) {
+      (lead > 1 && node.attributes.Flag("interleaved"))) {
     return {};
   }
   RowCut cut;

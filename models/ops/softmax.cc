@@ -46,9 +46,9 @@ OperatorCost SoftmaxCost(const Node&, InputTypes inputs,
   return cost;
 }
 
-Operator Entry(absl::string_view name, int inputs,
-               decltype(Operator::infer) infer,
-               decltype(Operator::gradient) gradient) {
+Operator SoftmaxEntry(absl::string_view name, int inputs,
+                      decltype(Operator::infer) infer,
+                      decltype(Operator::gradient) gradient) {
   Operator op;
   op.name = name;
   op.min_inputs = op.max_inputs = inputs;
@@ -64,10 +64,10 @@ Operator Entry(absl::string_view name, int inputs,
 }  // namespace
 
 std::vector<Operator> SoftmaxOperators() {
-  return {Entry("Softmax", 1, InferSoftmax, SoftmaxGradient),
-          Entry("LogSoftmax", 1, InferSoftmax, LogSoftmaxGradient),
-          Entry("SoftmaxGrad", 2, InferSoftmaxGrad, nullptr),
-          Entry("LogSoftmaxGrad", 2, InferSoftmaxGrad, nullptr)};
+  return {SoftmaxEntry("Softmax", 1, InferSoftmax, SoftmaxGradient),
+          SoftmaxEntry("LogSoftmax", 1, InferSoftmax, LogSoftmaxGradient),
+          SoftmaxEntry("SoftmaxGrad", 2, InferSoftmaxGrad, nullptr),
+          SoftmaxEntry("LogSoftmaxGrad", 2, InferSoftmaxGrad, nullptr)};
 }
 
 }  // namespace loadline::models

@@ -89,11 +89,6 @@ Components CollectComponents(AxisAtoms& atoms) {
   return components;
 }
 
-bool IsPersistent(const Value& value) {
-  return value.kind == ValueKind::kParameter ||
-         value.kind == ValueKind::kState || value.kind == ValueKind::kConstant;
-}
-
 class GroupBuilder {
  public:
   GroupBuilder(const Graph& graph, AxisAtoms& atoms)
@@ -155,7 +150,7 @@ class GroupBuilder {
     for (const bool persistent : {true, false}) {
       for (const AxisAtoms::AxisSpan& span : atoms_.axes()) {
         if (span.first < 0 || span.long_axis ||
-            IsPersistent(graph_.value(span.axis.value)) != persistent) {
+            IsPersistent(graph_.value(span.axis.value).kind) != persistent) {
           continue;
         }
         AddAxis(span, persistent);

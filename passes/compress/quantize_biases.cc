@@ -19,7 +19,6 @@ using models::Node;
 using models::NodeId;
 using models::TensorType;
 using models::ValueId;
-using models::ValueKind;
 
 // A float holds every integer of so many bits.
 constexpr int64_t kBits = 24;
@@ -27,10 +26,8 @@ constexpr double kMostCode = (1 << 23) - 1;
 
 // What the file has as an initializer.
 bool IsVector(const models::Value& value, int64_t elements) {
-  const bool stored = value.kind == ValueKind::kParameter ||
-                      value.kind == ValueKind::kState ||
-                      value.kind == ValueKind::kConstant;
-  return stored && value.type == TensorType{models::DType::kF32, {elements}};
+  return models::IsPersistent(value.kind) &&
+         value.type == TensorType{models::DType::kF32, {elements}};
 }
 
 }  // namespace

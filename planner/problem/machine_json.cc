@@ -19,7 +19,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr char kFormat[] = "loadline.machine/2";
+constexpr char kMachineFormat[] = "loadline.machine/2";
 constexpr char kFormat1[] = "loadline.machine/1";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
@@ -157,12 +157,12 @@ absl::Status ValidateMachine(const Machine& machine) {
 absl::StatusOr<Machine> ReadMachine(const Json& json) {
   ObjectReader reader(json, {"machine"});
   const std::string format = reader.String("format");
-  if (format != kFormat && format != kFormat1) {
-    reader.Fail("format", absl::StrCat("must be \"", kFormat, "\" or \"",
+  if (format != kMachineFormat && format != kFormat1) {
+    reader.Fail("format", absl::StrCat("must be \"", kMachineFormat, "\" or \"",
                                        kFormat1, "\""));
   }
   if (!reader.ok()) return reader.Finish();
-  LOADLINE_ASSIGN_OR_RETURN(const Machine machine, format == kFormat
+  LOADLINE_ASSIGN_OR_RETURN(const Machine machine, format == kMachineFormat
                                                        ? ReadMachine2(json)
                                                        : ReadMachine1(json));
   LOADLINE_RETURN_IF_ERROR(ValidateMachine(machine));
@@ -171,7 +171,7 @@ absl::StatusOr<Machine> ReadMachine(const Json& json) {
 
 void WriteMachine(const Machine& machine, MachineFields fields,
                   JsonWriter& json) {
-  json.BeginObject().Key("format").String(kFormat);
+  json.BeginObject().Key("format").String(kMachineFormat);
   json.Key("name").String(machine.name);
   json.Key("device_bytes").Int(machine.device_bytes);
   json.Key("reserved_bytes").Int(machine.reserved_bytes);

@@ -22,7 +22,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr char kFormat[] = "loadline.plan/1";
+constexpr char kPlanFormat[] = "loadline.plan/1";
 constexpr Lane kLanes[] = {Lane::kCompute, Lane::kD2h, Lane::kH2d};
 constexpr Action kActions[] = {Action::kKeep, Action::kRecompute,
                                Action::kOffload, Action::kStash};
@@ -125,8 +125,8 @@ absl::Status ReadDecision(const Json& json, const Ids& ids, Plan& plan) {
 }
 
 absl::Status ReadHeader(ObjectReader& plan_reader, Plan& plan) {
-  if (plan_reader.String("format") != kFormat) {
-    plan_reader.Fail("format", absl::StrCat("must be \"", kFormat, "\""));
+  if (plan_reader.String("format") != kPlanFormat) {
+    plan_reader.Fail("format", absl::StrCat("must be \"", kPlanFormat, "\""));
   }
   ObjectReader problem(plan_reader.Any("problem"), {"plan.problem"});
   plan.problem_name = problem.String("name");
@@ -209,7 +209,7 @@ void WriteIds(const std::vector<Id>& ids, JsonWriter& json) {
 }
 
 void WriteHeader(const Plan& plan, JsonWriter& json) {
-  json.Key("format").String(kFormat).Line();
+  json.Key("format").String(kPlanFormat).Line();
   json.Key("problem").BeginObject().Key("name").String(plan.problem_name);
   json.Key("sha256").String(plan.problem_sha256).EndObject().Line();
   json.Key("budget_bytes").Int(plan.budget_bytes);

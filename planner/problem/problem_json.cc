@@ -22,7 +22,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr char kFormat[] = "loadline.problem/1";
+constexpr char kProblemFormat[] = "loadline.problem/1";
 constexpr int64_t kDefaultAlignmentBytes = 256;
 
 using ValueIds = absl::flat_hash_map<int64_t, ValueId>;
@@ -188,8 +188,8 @@ absl::StatusOr<Problem> ProblemFromJson(absl::string_view text) {
   LOADLINE_ASSIGN_OR_RETURN(const Json document, ParseJson(text));
   Problem problem;
   ObjectReader reader(document, {"problem"});
-  if (reader.String("format") != kFormat) {
-    reader.Fail("format", absl::StrCat("must be \"", kFormat, "\""));
+  if (reader.String("format") != kProblemFormat) {
+    reader.Fail("format", absl::StrCat("must be \"", kProblemFormat, "\""));
   }
   problem.name = reader.String("name");
   problem.time_unit = reader.StringOr("time_unit", "ns");
@@ -229,7 +229,7 @@ enum class Form { kFile, kCanonical, kCanonical1 };
 
 std::string WriteProblem(const Problem& problem, Form form) {
   JsonWriter json;
-  json.BeginObject().Key("format").String(kFormat);
+  json.BeginObject().Key("format").String(kProblemFormat);
   json.Key("name").String(problem.name);
   if (problem.time_unit != "ns") {
     json.Key("time_unit").String(problem.time_unit);

@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-Imported Import(const std::string& body, const ImportOptions& options = {}) {
+Imported ImportClassified(const std::string& body,
+                          const ImportOptions& options = {}) {
   auto imported = ImportText(body, options);
   EXPECT_TRUE(imported.ok()) << imported.status();
   return imported.ok() ? *std::move(imported) : Imported{};
@@ -20,7 +21,7 @@ Imported Import(const std::string& body, const ImportOptions& options = {}) {
 
 std::vector<std::string> Trained(const std::string& body,
                                  const ImportOptions& options = {}) {
-  return Names(Import(body, options).graph, ValueKind::kParameter);
+  return Names(ImportClassified(body, options).graph, ValueKind::kParameter);
 }
 
 // A linear layer after the module's own input normalization.
@@ -37,7 +38,7 @@ TEST(ClassifyInitializers, BuffersOfTheArithmeticAreNotTrained) {
 }
 
 TEST(ClassifyInitializers, SaysWhyEachTensorIsTrainedOrNot) {
-  const Imported imported = Import(kNormalizedInput);
+  const Imported imported = ImportClassified(kNormalizedInput);
   std::vector<std::string> lines;
   for (const InitializerRole& role : imported.roles) {
     lines.push_back(role.name + (role.trained ? " + " : " - ") + role.why);
@@ -86,7 +87,7 @@ TEST(ClassifyInitializers, LargeFrozenWeightsAreNotTransposedBeforehand) {
 }
 
 TEST(ClassifyInitializers, ParametersThatAreAddedAreTrainedByTheirName) {
-  const Imported imported = Import(
+  const Imported imported = ImportClassified(
       "g (float[2,3] x) => (float[2,2] y)"
       " <float[2,3] pos_embed = {1,2,3,4,5,6}, float[3,2] w = {1,2,3,4,5,6},"
       "  float[2] layer_scale_1 = {1,1}, float[2] offsets = {1,1}> {"
@@ -131,7 +132,7 @@ TEST(ClassifyInitializers, LearnedLogarithmsAndSeedsAreTrained) {
 // A layer's own bias has one axis. BART adds a buffer, final_logits_bias, to
 // its last product.
 TEST(ClassifyInitializers, WarnsAboutABiasOfSeveralAxes) {
-  const Imported imported = Import(
+  const Imported imported = ImportClassified(
       "g (float[2,3] x) => (float[2,2] y)"
       " <float[3,2] w = {1,2,3,4,5,6}, float[1,2] final_bias = {0,0}> {"
       " a = MatMul(x, w) y = Add(a, final_bias) }");
@@ -150,7 +151,7 @@ TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
 }
 
 TEST(ClassifyInitializers, NamesWhatTheOlderExporterComputed) {
-  const Imported imported = Import(
+  const Imported imported = ImportClassified(
       "g (float[2] x) => (float[2] y)"
       " <float[2] \"onnx::Exp_12\" = {1.5,0.3}> {"
       " e = Exp(\"onnx::Exp_12\") y = Mul(x, e) }");

@@ -23,7 +23,7 @@ ImportOptions Small() {
   return options;
 }
 
-absl::Status Import(const onnx::ModelProto& model) {
+absl::Status ImportStatus(const onnx::ModelProto& model) {
   return ImportOnnxBytes(Bytes(model), Small()).status();
 }
 
@@ -67,28 +67,28 @@ TEST(HostileOnnx, RefusesCycles) {
   onnx::ModelProto model = ModelFromText(
       "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, x) }");
   model.mutable_graph()->mutable_node(0)->set_input(0, "y");
-  EXPECT_TRUE(absl::IsInvalidArgument(Import(model)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ImportStatus(model)));
 }
 
 TEST(HostileOnnx, RefusesWhatIsMadeTwiceOrNever) {
   onnx::ModelProto twice = ModelFromText(
       "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, x) }");
   twice.mutable_graph()->mutable_node(1)->set_output(0, "a");
-  EXPECT_TRUE(absl::IsInvalidArgument(Import(twice)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ImportStatus(twice)));
   onnx::ModelProto never = OneNode();
   never.mutable_graph()->mutable_node(0)->set_input(1, "ghost");
-  EXPECT_TRUE(absl::IsInvalidArgument(Import(never)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ImportStatus(never)));
   onnx::ModelProto output = OneNode();
   output.mutable_graph()->mutable_output(0)->set_name("ghost");
-  EXPECT_TRUE(absl::IsInvalidArgument(Import(output)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ImportStatus(output)));
   onnx::ModelProto outputs = OneNode();
   *outputs.mutable_graph()->add_output() = outputs.graph().output(0);
-  EXPECT_THAT(std::string(Import(outputs).message()),
+  EXPECT_THAT(std::string(ImportStatus(outputs).message()),
               HasSubstr("two outputs are named 'y'"));
   onnx::ModelProto initializers = OneNode();
   *initializers.mutable_graph()->add_initializer() =
       initializers.graph().initializer(0);
-  EXPECT_THAT(std::string(Import(initializers).message()),
+  EXPECT_THAT(std::string(ImportStatus(initializers).message()),
               HasSubstr("two initializers are named 'w'"));
 }
 
@@ -98,15 +98,16 @@ TEST(HostileOnnx, RefusesTensorsThatClaimMoreThanTheyHold) {
     onnx::ModelProto model = OneNode();
     auto* w = model.mutable_graph()->mutable_initializer(0);
     w->set_dims(0, dim);
-    EXPECT_FALSE(Import(model).ok()) << dim;
+    EXPECT_FALSE(ImportStatus(model).ok()) << dim;
     w->set_dims(1, dim);
-    EXPECT_FALSE(Import(model).ok()) << dim;
+    EXPECT_FALSE(ImportStatus(model).ok()) << dim;
   }
   onnx::ModelProto rank = OneNode();
   for (int i = 0; i < 100; ++i) {
     rank.mutable_graph()->mutable_initializer(0)->add_dims(1);
   }
-  EXPECT_THAT(std::string(Import(rank).message()), HasSubstr("too many axes"));
+  EXPECT_THAT(std::string(ImportStatus(rank).message()),
+              HasSubstr("too many axes"));
 }
 
 // Readers of ONNX differ in which field they take.
@@ -118,12 +119,12 @@ TEST(HostileOnnx, RefusesTensorsThatHoldTheirContentsTwice) {
   if (w->float_data_size() == 0) {
     for (float v : zeros) w->add_float_data(v);
   }
-  EXPECT_THAT(std::string(Import(model).message()),
+  EXPECT_THAT(std::string(ImportStatus(model).message()),
               HasSubstr("tensor 'w': has its contents twice"));
   w->clear_raw_data();
-  EXPECT_TRUE(Import(model).ok());
+  EXPECT_TRUE(ImportStatus(model).ok());
   w->set_data_location(onnx::TensorProto::EXTERNAL);
-  EXPECT_THAT(std::string(Import(model).message()),
+  EXPECT_THAT(std::string(ImportStatus(model).message()),
               HasSubstr("tensor 'w': has its contents twice"));
 }
 
@@ -132,24 +133,24 @@ TEST(HostileOnnx, NamesTheFirstNodeWhoseShapesDoNotFit) {
   for (const auto& [name, label] :
        std::vector<std::pair<std::string, std::string>>{
            {"", "node making 'b' (Mul)"}, {"[odd] ", "node 'odd' (Mul)"}}) {
-    const absl::Status status =
-        Import(ModelFromText("g (float[2,4] x) => (float[s] y)"
-                             " <float[2,3] w = {1,2,3,4,5,6}> { a = Relu(x) " +
-                             name +
-                             "b = Mul(a, w) c = Relu(b)"
-                             " y = ReduceSum<keepdims=0>(c) }"));
+    const absl::Status status = ImportStatus(
+        ModelFromText("g (float[2,4] x) => (float[s] y)"
+                      " <float[2,3] w = {1,2,3,4,5,6}> { a = Relu(x) " +
+                      name +
+                      "b = Mul(a, w) c = Relu(b)"
+                      " y = ReduceSum<keepdims=0>(c) }"));
     EXPECT_EQ(status.message(),
               absl::StrCat("the model's shapes do not fit: ", label,
                            ": Incompatible dimensions; it reads a f32[2,4], w "
                            "f32[2,3]"));
   }
-  EXPECT_THAT(
-      std::string(
-          Import(ModelFromText("g (float[2] x, int64[2] i) => (float[a] y) {"
-                               " [odd] y = Add(x, i) }"))
-              .message()),
-      AllOf(HasSubstr("node 'odd' (Add)"),
-            HasSubstr("it reads x f32[2], i i64[2]")));
+  EXPECT_THAT(std::string(ImportStatus(
+                              ModelFromText(
+                                  "g (float[2] x, int64[2] i) => (float[a] y) {"
+                                  " [odd] y = Add(x, i) }"))
+                              .message()),
+              AllOf(HasSubstr("node 'odd' (Add)"),
+                    HasSubstr("it reads x f32[2], i i64[2]")));
 }
 
 TEST(HostileOnnx, RefusesAbsurdInputs) {
@@ -162,14 +163,15 @@ TEST(HostileOnnx, RefusesAbsurdInputs) {
         ->mutable_shape()
         ->mutable_dim(0)
         ->set_dim_value(dim);
-    EXPECT_THAT(std::string(Import(model).message()), HasSubstr("absurd"));
+    EXPECT_THAT(std::string(ImportStatus(model).message()),
+                HasSubstr("absurd"));
   }
   onnx::ModelProto sequence = OneNode();
   sequence.mutable_graph()
       ->mutable_input(0)
       ->mutable_type()
       ->mutable_sequence_type();
-  EXPECT_THAT(std::string(Import(sequence).message()),
+  EXPECT_THAT(std::string(ImportStatus(sequence).message()),
               HasSubstr("not a dense tensor"));
   onnx::ModelProto text = OneNode();
   text.mutable_graph()
@@ -177,13 +179,13 @@ TEST(HostileOnnx, RefusesAbsurdInputs) {
       ->mutable_type()
       ->mutable_tensor_type()
       ->set_elem_type(onnx::TensorProto::STRING);
-  EXPECT_THAT(std::string(Import(text).message()), HasSubstr("STRING"));
+  EXPECT_THAT(std::string(ImportStatus(text).message()), HasSubstr("STRING"));
 }
 
 TEST(HostileOnnx, RefusesSparseTensorsAndControlFlow) {
   onnx::ModelProto sparse = OneNode();
   sparse.mutable_graph()->add_sparse_initializer();
-  EXPECT_THAT(std::string(Import(sparse).message()), HasSubstr("sparse"));
+  EXPECT_THAT(std::string(ImportStatus(sparse).message()), HasSubstr("sparse"));
   const auto branch = ImportText(
       "g (bool[1] c, float[2] x) => (float[2] y) {"
       " [branch] y = If(c) <then_branch = a () => (float[2] p)"
@@ -197,7 +199,7 @@ TEST(HostileOnnx, RefusesSparseTensorsAndControlFlow) {
 TEST(HostileOnnx, RefusesControlCharactersInNames) {
   onnx::ModelProto model = OneNode();
   model.mutable_graph()->mutable_node(0)->set_name("a\nb");
-  EXPECT_TRUE(absl::IsInvalidArgument(Import(model)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ImportStatus(model)));
 }
 
 TEST(HostileOnnx, RefusesRubbishAndMissingFiles) {
@@ -329,20 +331,20 @@ onnx::ModelProto Nested(int functions, int calls) {
 
 // A kilobyte of file, and nodes without end.
 TEST(HostileOnnx, FunctionsThatBecomeTooManyNodesAreRefused) {
-  EXPECT_TRUE(Import(Nested(5, 3)).ok()) << Import(Nested(5, 3));
+  EXPECT_TRUE(ImportStatus(Nested(5, 3)).ok()) << ImportStatus(Nested(5, 3));
   for (int functions : {10, 20, 60}) {
-    const absl::Status status = Import(Nested(functions, 3));
+    const absl::Status status = ImportStatus(Nested(functions, 3));
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(status.message()), HasSubstr("function 'F9' has"));
   }
-  EXPECT_THAT(std::string(Import(Nested(5000, 1)).message()),
+  EXPECT_THAT(std::string(ImportStatus(Nested(5000, 1)).message()),
               HasSubstr("called through 64 others"));
 }
 
 TEST(HostileOnnx, FunctionsThatCallThemselvesAreRefused) {
   onnx::ModelProto model = Nested(4, 2);
   model.mutable_functions(1)->mutable_node(0)->set_op_type("F3");
-  EXPECT_THAT(std::string(Import(model).message()),
+  EXPECT_THAT(std::string(ImportStatus(model).message()),
               HasSubstr("function 'F3' calls itself"));
 }
 
@@ -352,17 +354,20 @@ TEST(HostileOnnx, NewerVersionsOfTheFormatAreTaken) {
   onnx::ModelProto model = OneNode();
   for (int64_t version : {13, 14, 99}) {
     model.set_ir_version(version);
-    EXPECT_TRUE(Import(model).ok()) << version << ": " << Import(model);
+    EXPECT_TRUE(ImportStatus(model).ok())
+        << version << ": " << ImportStatus(model);
   }
   model.mutable_graph()->mutable_node(0)->set_op_type("NewerThanUs");
-  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("NewerThanUs"));
+  EXPECT_THAT(std::string(ImportStatus(model).message()),
+              HasSubstr("NewerThanUs"));
 }
 
 TEST(HostileOnnx, NamesThatAreNotUtf8AreRefused) {
   onnx::ModelProto model = OneNode();
   model.mutable_graph()->mutable_initializer(0)->set_name("w\xff");
   model.mutable_graph()->mutable_node(0)->set_input(1, "w\xff");
-  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("not UTF-8"));
+  EXPECT_THAT(std::string(ImportStatus(model).message()),
+              HasSubstr("not UTF-8"));
 }
 
 // A model whose weights are in the file w.bin in the same folder.

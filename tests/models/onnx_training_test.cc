@@ -22,17 +22,17 @@ onnx::ModelProto TrainingModel(const std::string& body) {
   return model;
 }
 
-absl::StatusOr<Imported> Import(const std::string& body) {
+absl::StatusOr<Imported> ImportBody(const std::string& body) {
   return ImportOnnxBytes(Bytes(TrainingModel(body)), {});
 }
 
 std::string Error(const std::string& body) {
-  return Import(body).status().ToString();
+  return ImportBody(body).status().ToString();
 }
 
 TEST(ImportGradient, StopsAtIndependentValuesAndAtWhatIsHeld) {
   // m is independent too, so da is only that of the last product.
-  auto both = Import(
+  auto both = ImportBody(
       "g (float[3] a) => (float[3] da, float[3] dm, float[3] y1) {"
       " m = Exp(a) p = Mul(m, a)"
       " y1 = Identity(p)"
@@ -43,7 +43,7 @@ TEST(ImportGradient, StopsAtIndependentValuesAndAtWhatIsHeld) {
   ASSERT_TRUE(both.ok()) << both.status();
   EXPECT_EQ(Count(both->graph, "Mul"), 3);  // p, and its two gradients
   EXPECT_EQ(Count(both->graph, "Exp"), 1);
-  auto held = Import(
+  auto held = ImportBody(
       "g (float[3] a) => (float[3] da) {"
       " m = Exp(a) p = Mul(m, a)"
       " one = Constant<value_ints=[0]>()"
@@ -52,7 +52,7 @@ TEST(ImportGradient, StopsAtIndependentValuesAndAtWhatIsHeld) {
       " y=\"y\">(a, m) }");
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_EQ(Count(held->graph, "Mul"), 2);
-  auto whole = Import(
+  auto whole = ImportBody(
       "g (float[3] a) => (float[3] da) {"
       " m = Exp(a) p = Mul(m, a)"
       " one = Constant<value_ints=[0]>()"
@@ -66,7 +66,7 @@ TEST(ImportGradient, StopsAtIndependentValuesAndAtWhatIsHeld) {
 }
 
 TEST(ImportGradient, IsZeroWhereNothingDepends) {
-  auto imported = Import(
+  auto imported = ImportBody(
       "g (float[2] a, float b) => (float[2] da, float db) {"
       " y = Exp(b)"
       " da, db = ai.onnx.preview.training.Gradient<xs=[\"a\",\"b\"],"
@@ -104,7 +104,7 @@ TEST(ImportGradient, RefusesWhatItCannotDifferentiate) {
 }
 
 TEST(ImportOptimizers, GroupTensorsAsOnnxDoes) {
-  auto imported = Import(
+  auto imported = ImportBody(
       "g (float r, int64 t, float[1] x1, float[2] x2, float[1] g1, float[2] g2,"
       " float[1] h1, float[2] h2) => (float[1] a, float[2] b, float[1] c,"
       " float[2] d) {"

@@ -17,7 +17,7 @@ namespace {
 using models::Graph;
 using ::testing::HasSubstr;
 
-Graph Step(int64_t micro_batches = 1) {
+Graph StepGraph(int64_t micro_batches = 1) {
   TrainingOptions options;
   options.loss.target = {models::DType::kI64, {4}};
   options.optimizer.momentum = 0.9;
@@ -39,7 +39,7 @@ planner::Problem ProblemWithTimes(const Graph& graph) {
 }
 
 TEST(CheckPlanMatches, AcceptsAPlanOfThisGraphAtAnyPrices) {
-  const Graph graph = Step();
+  const Graph graph = StepGraph();
   const planner::Problem problem = ProblemWithTimes(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -48,7 +48,7 @@ TEST(CheckPlanMatches, AcceptsAPlanOfThisGraphAtAnyPrices) {
 }
 
 TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
-  const Graph graph = Step();
+  const Graph graph = StepGraph();
   const planner::Problem problem = ProblemWithTimes(graph);
   absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -58,8 +58,8 @@ TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
 }
 
 TEST(CheckPlanMatches, NamesAnotherStructure) {
-  const Graph whole = Step();
-  const Graph parts = Step(2);
+  const Graph whole = StepGraph();
+  const Graph parts = StepGraph(2);
   const planner::Problem of_whole = ProblemWithTimes(whole);
   const planner::Problem of_parts = ProblemWithTimes(parts);
   EXPECT_EQ(of_parts.name, "mlp, 2 micro-batches");
@@ -113,7 +113,7 @@ TEST(CheckPlanMatches, NamesOtherSegments) {
 }
 
 TEST(CheckPlanMatches, NamesTheFirstDifference) {
-  const Graph graph = Step();
+  const Graph graph = StepGraph();
   const planner::Problem problem = ProblemWithTimes(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();

@@ -25,7 +25,7 @@ absl::StatusOr<NodeCost> TestCost(const Graph&, const Node& node) {
                   node.op == "MatMul" ? 256 : 0};
 }
 
-MakeProblemOptions Options() {
+MakeProblemOptions PlainOptions() {
   MakeProblemOptions options;
   options.name = "test";
   options.cost = TestCost;
@@ -33,7 +33,7 @@ MakeProblemOptions Options() {
 }
 
 planner::Problem MustMakeProblem(const Graph& graph) {
-  absl::StatusOr<planner::Problem> problem = MakeProblem(graph, Options());
+  absl::StatusOr<planner::Problem> problem = MakeProblem(graph, PlainOptions());
   EXPECT_TRUE(problem.ok()) << problem.status();
   const absl::Status valid = planner::ValidateProblem(*problem);
   EXPECT_TRUE(valid.ok()) << valid;
@@ -164,13 +164,13 @@ TEST(MakeProblem, RefusesAnUpdateThatIsNotInPlace) {
   const ValueId s = b.State("s", {4});
   const ValueId next = b.Op("Concat", {s}, {{"axis", int64_t{0}}});
   b.graph.updates = {{s, next}};
-  const absl::Status status = MakeProblem(b.graph, Options()).status();
+  const absl::Status status = MakeProblem(b.graph, PlainOptions()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(status.ToString(), HasSubstr("new contents of 's'"));
 }
 
 TEST(MakeProblem, HandsOnThePricesError) {
-  MakeProblemOptions options = Options();
+  MakeProblemOptions options = PlainOptions();
   options.cost = [](const Graph&, const Node&) -> absl::StatusOr<NodeCost> {
     return absl::FailedPreconditionError("no rates");
   };
@@ -228,14 +228,14 @@ std::string Codecs(const planner::Problem& problem) {
 TEST(MakeProblem, OffersLosslessCodecsOfWhatTheBackwardPassReads) {
   const planner::Problem problem = MustMakeProblem(MaskedStep());
   EXPECT_EQ(Codecs(problem), "n0:bits:1024 ");
-  MakeProblemOptions options = Options();
+  MakeProblemOptions options = PlainOptions();
   options.smallest_stash_bytes = 8193;
   EXPECT_EQ(Codecs(*MakeProblem(MaskedStep(), options)), "");
 }
 
 TEST(MakeProblem, OffersLossyCodecsWithinTheGradientError) {
   const Graph graph = MaskedStep();
-  MakeProblemOptions options = Options();
+  MakeProblemOptions options = PlainOptions();
   options.gradient_errors.assign(graph.values.size(), -1.0);
   options.gradient_errors[models::Index(*graph.Find("n4"))] = 0.001;
   options.max_gradient_error = 0.1;
@@ -255,7 +255,7 @@ TEST(MakeProblem, OffersLossyCodecsWithinTheGradientError) {
 }
 
 TEST(MakeProblem, OffersNoCodecWithoutAPrice) {
-  MakeProblemOptions options = Options();
+  MakeProblemOptions options = PlainOptions();
   options.cost = [](const Graph& graph,
                     const Node& node) -> absl::StatusOr<NodeCost> {
     if (node.op == "Encode") return absl::FailedPreconditionError("no time");

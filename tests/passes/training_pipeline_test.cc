@@ -25,7 +25,7 @@ TrainingOptions Classify(int64_t batch) {
 
 // A block of a CNN: convolution, batch normalization in training form, dropout,
 // pooling, classifier.
-Graph SmallCnn() {
+Graph ClassifierCnn() {
   Builder b;
   const ValueId x = b.Input("x", {4, 3, 8, 8});
   const ValueId c = b.Op("Conv", {x, b.Parameter("conv.weight", {6, 3, 3, 3})},
@@ -70,8 +70,10 @@ TEST(BuildTrainingStep, UpdatesEveryParameterOfAnMlp) {
 TEST(BuildTrainingStep, IsTheSameEveryTime) {
   TrainingOptions options = Classify(4);
   options.optimizer.kind = OptimizerKind::kAdamW;
-  const absl::StatusOr<Graph> a = BuildTrainingStep(SmallCnn(), options, {});
-  const absl::StatusOr<Graph> b = BuildTrainingStep(SmallCnn(), options, {});
+  const absl::StatusOr<Graph> a =
+      BuildTrainingStep(ClassifierCnn(), options, {});
+  const absl::StatusOr<Graph> b =
+      BuildTrainingStep(ClassifierCnn(), options, {});
   ASSERT_TRUE(a.ok()) << a.status();
   ASSERT_TRUE(b.ok()) << b.status();
   EXPECT_EQ(Describe(*a), Describe(*b));
@@ -82,21 +84,24 @@ TEST(BuildTrainingStep, IsTheSameEveryTime) {
 TEST(BuildTrainingStep, SwitchesPassesOffByName) {
   PassOptions passes;
   const absl::StatusOr<Graph> with =
-      BuildTrainingStep(SmallCnn(), Classify(4), passes);
+      BuildTrainingStep(ClassifierCnn(), Classify(4), passes);
   passes.disabled = {"fuse_transpose"};
   const absl::StatusOr<Graph> without =
-      BuildTrainingStep(SmallCnn(), Classify(4), passes);
+      BuildTrainingStep(ClassifierCnn(), Classify(4), passes);
   ASSERT_TRUE(with.ok()) << with.status();
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_THAT(Describe(*with), Not(HasSubstr("Transpose(fc.weight)")));
   EXPECT_THAT(Describe(*without), HasSubstr("Transpose(fc.weight)"));
   passes.disabled = {"add_gradients"};
-  EXPECT_THAT(
-      BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
-      HasSubstr("required"));
+  EXPECT_THAT(BuildTrainingStep(ClassifierCnn(), Classify(4), passes)
+                  .status()
+                  .ToString(),
+              HasSubstr("required"));
   passes.disabled = {"fuse_gelo"};
   EXPECT_THAT(
-      BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
+      BuildTrainingStep(ClassifierCnn(), Classify(4), passes)
+          .status()
+          .ToString(),
       HasSubstr("those that can: cut_updates, drop_softmax_guards, "
                 "fuse_attention, fuse_bias, fuse_bias_gradient, fuse_gelu, "
                 "fuse_gelu_gradient, fuse_transpose, mask_relu_gradient, "
@@ -105,19 +110,20 @@ TEST(BuildTrainingStep, SwitchesPassesOffByName) {
 
 TEST(BuildTrainingStep, LeavesDropoutOutWhenAsked) {
   TrainingOptions options = Classify(4);
-  const absl::StatusOr<Graph> with = BuildTrainingStep(SmallCnn(), options, {});
+  const absl::StatusOr<Graph> with =
+      BuildTrainingStep(ClassifierCnn(), options, {});
   ASSERT_TRUE(with.ok()) << with.status();
   EXPECT_THAT(Describe(*with), HasSubstr("Dropout"));
   options.no_dropout = true;
   const absl::StatusOr<Graph> without =
-      BuildTrainingStep(SmallCnn(), options, {});
+      BuildTrainingStep(ClassifierCnn(), options, {});
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_THAT(Describe(*without), Not(HasSubstr("Dropout")));
 }
 
 TEST(BuildEvaluation, UsesRunningStatisticsAndChangesNothing) {
   const absl::StatusOr<Graph> graph =
-      BuildEvaluation(SmallCnn(), Classify(4).loss, {});
+      BuildEvaluation(ClassifierCnn(), Classify(4).loss, {});
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(
       Describe(*graph),

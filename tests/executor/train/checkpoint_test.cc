@@ -20,7 +20,7 @@
 namespace loadline::executor {
 namespace {
 
-std::string ReadAll(const std::string& path) {
+std::string ReadBytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -69,7 +69,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOldOneAndNoTemporary) {
   std::filesystem::create_directories(folder);
   const std::string path = folder + "/run.safetensors";
   ASSERT_TRUE(SaveCheckpoint(path, *run.program, {.step = 1}).ok());
-  const std::string before = ReadAll(path);
+  const std::string before = ReadBytes(path);
 
   struct rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
@@ -81,7 +81,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOldOneAndNoTemporary) {
     setrlimit(RLIMIT_FSIZE, &old);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     EXPECT_NE(status.message().find(path), absl::string_view::npos);
-    EXPECT_EQ(ReadAll(path), before);
+    EXPECT_EQ(ReadBytes(path), before);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}),
               1);
   }
@@ -120,7 +120,7 @@ TEST(Checkpoint, IsRefusedWithAnyByteAltered) {
   Loaded from({.depth = 2});
   const std::string path = TemporaryPath("damaged.safetensors");
   ASSERT_TRUE(SaveCheckpoint(path, *from.program, {.step = 7}).ok());
-  const std::string whole = ReadAll(path);
+  const std::string whole = ReadBytes(path);
   ASSERT_TRUE(LoadCheckpoint(path, *from.program).ok());
   std::mt19937 random(3);
   for (int i = 0; i < 300; ++i) {
@@ -303,7 +303,7 @@ TEST(ParseSafetensors, SurvivesSeededDamage) {
   Loaded run({.depth = 2, .width = 4});
   const std::string path = TemporaryPath("fuzz.safetensors");
   ASSERT_TRUE(SaveCheckpoint(path, *run.program, {}).ok());
-  const std::string sound = ReadAll(path);
+  const std::string sound = ReadBytes(path);
   std::mt19937 random(5);
   int refused = 0;
   for (int trial = 0; trial < 5000; ++trial) {

@@ -25,7 +25,7 @@ models::Graph Residual() {
   return b.graph;
 }
 
-Recipe Prunes(RecipeObject object, PruneSpec spec = {}) {
+Recipe PruneRecipe(RecipeObject object, PruneSpec spec = {}) {
   Recipe recipe = {.file = "r.yaml"};
   spec.end_step = 10;
   recipe.entries = {{.name = "e", .line = 1, .object = object, .spec = spec}};
@@ -39,7 +39,7 @@ absl::StatusOr<PhaseModel> FirstPhase(const Recipe& recipe,
 
 TEST(MakePhaseModel, MasksEveryAxisOfAGroup) {
   const auto phase = FirstPhase(
-      Prunes({}, {.criterion = PruneCriterion::kTaylor}), Residual());
+      PruneRecipe({}, {.criterion = PruneCriterion::kTaylor}), Residual());
   ASSERT_TRUE(phase.ok()) << phase.status();
   std::vector<std::string> axes;
   for (const MaskedAxis& axis : phase->masks) {
@@ -50,7 +50,7 @@ TEST(MakePhaseModel, MasksEveryAxisOfAGroup) {
 }
 
 TEST(FindRecipeGroups, NeedsAllNodesThatMakeAGroup) {
-  const auto phase = FirstPhase(Prunes({.op_names = {"a"}}), Residual());
+  const auto phase = FirstPhase(PruneRecipe({.op_names = {"a"}}), Residual());
   EXPECT_THAT(std::string(phase.status().message()),
               HasSubstr("r.yaml:1: entry 'e': object: nothing to prune: "));
   EXPECT_THAT(std::string(phase.status().message()),
@@ -66,7 +66,7 @@ TEST(FindRecipeGroups, FindsProductsWithTransposedWeights) {
   b.Output(b.Op("MatMul", {h, b.Parameter("head", {8, 5})}));
   const RecipeObject products = {.op_types = {"MatMul"},
                                  .exclude_op_names = {"head"}};
-  const auto phase = FirstPhase(Prunes(products), b.graph);
+  const auto phase = FirstPhase(PruneRecipe(products), b.graph);
   ASSERT_TRUE(phase.ok()) << phase.status();
   ASSERT_THAT(phase->found[0].groups, SizeIs(1));
   const std::vector<models::NodeId> makers =
@@ -74,22 +74,23 @@ TEST(FindRecipeGroups, FindsProductsWithTransposedWeights) {
   ASSERT_THAT(makers, SizeIs(1));
   EXPECT_EQ(phase->model.node(makers[0]).op, "MatMul");
   const auto masked = FirstPhase(
-      Prunes(products, {.granularity = PruneGranularity::kUnstructured}),
+      PruneRecipe(products, {.granularity = PruneGranularity::kUnstructured}),
       b.graph);
   ASSERT_TRUE(masked.ok()) << masked.status();
   EXPECT_THAT(masked->found[0].weights, SizeIs(1));
 }
 
 TEST(FindRecipeGroups, NamesWhyAGroupIsFrozen) {
-  const auto phase = FirstPhase(Prunes({.op_names = {"head"}}), Residual());
+  const auto phase =
+      FirstPhase(PruneRecipe({.op_names = {"head"}}), Residual());
   EXPECT_THAT(std::string(phase.status().message()),
               HasSubstr("output of the model"));
 }
 
 TEST(FindRecipeGroups, GivesWeightsToEntriesThatOnlyMask) {
   const auto phase =
-      FirstPhase(Prunes({.op_names = {"head"}},
-                        {.granularity = PruneGranularity::kUnstructured}),
+      FirstPhase(PruneRecipe({.op_names = {"head"}},
+                             {.granularity = PruneGranularity::kUnstructured}),
                  Residual());
   ASSERT_TRUE(phase.ok()) << phase.status();
   EXPECT_THAT(phase->found[0].weights, SizeIs(1));
@@ -102,12 +103,13 @@ TEST(FindRecipeGroups, LiesFoursAlongTheAxisThatIsSummedOver) {
   const PruneSpec fours = {.granularity = PruneGranularity::k2Of4,
                            .target = {.share = 0.5}};
   const auto phase =
-      FirstPhase(Prunes({.op_names = {"head"}}, fours), Residual());
+      FirstPhase(PruneRecipe({.op_names = {"head"}}, fours), Residual());
   ASSERT_TRUE(phase.ok()) << phase.status();
   ASSERT_THAT(phase->found[0].weights, SizeIs(1));
   EXPECT_EQ(phase->found[0].weights[0].reduced_axis, 0);
   EXPECT_THAT(
-      std::string(FirstPhase(Prunes({}, fours), Residual()).status().message()),
+      std::string(
+          FirstPhase(PruneRecipe({}, fours), Residual()).status().message()),
       HasSubstr("method.granularity: 'a' has 3 along the axis that is summed "
                 "over, no multiple of the four of 2:4; 'c' has 3"));
 }
@@ -121,13 +123,14 @@ TEST(FindRecipeGroups, LeavesOutWhatNoProductReadsUnlessNamed) {
   b.Output(b.Op("MatMul", {x, b.Parameter("w", {4, 4})}));
   const PruneSpec fours = {.granularity = PruneGranularity::k2Of4,
                            .target = {.share = 0.5}};
-  const auto all = FirstPhase(Prunes({}, fours), b.graph);
+  const auto all = FirstPhase(PruneRecipe({}, fours), b.graph);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(all->found[0].weights, SizeIs(1));
   EXPECT_THAT(
-      std::string(FirstPhase(Prunes({.op_names = {"table"}}, fours), b.graph)
-                      .status()
-                      .message()),
+      std::string(
+          FirstPhase(PruneRecipe({.op_names = {"table"}}, fours), b.graph)
+              .status()
+              .message()),
       HasSubstr("'table' is no weight of a Conv"));
 }
 
@@ -135,9 +138,10 @@ TEST(FindRecipeGroups, NamesWeightsThatBlocksDoNotHold) {
   const PruneSpec blocks = {.granularity = PruneGranularity::kBlock2x4,
                             .target = {.share = 0.95}};
   EXPECT_THAT(
-      std::string(FirstPhase(Prunes({.op_names = {"head"}}, blocks), Residual())
-                      .status()
-                      .message()),
+      std::string(
+          FirstPhase(PruneRecipe({.op_names = {"head"}}, blocks), Residual())
+              .status()
+              .message()),
       HasSubstr("'head' of 8 rows of 5 has 4 blocks of 2x4"));
 }
 
@@ -159,7 +163,7 @@ TEST(MakePhaseModel, QuantizesWhatCanBeOrNamesTheEntry) {
 }
 
 TEST(FirstChannels, HaveTheWidthsThatTheRunWillHave) {
-  const Recipe recipe = Prunes({});
+  const Recipe recipe = PruneRecipe({});
   const auto phase = FirstPhase(recipe, Residual());
   ASSERT_TRUE(phase.ok()) << phase.status();
   const std::vector<double> targets = {0.5};
@@ -177,7 +181,7 @@ TEST(FirstChannels, HaveTheWidthsThatTheRunWillHave) {
 // Scores by hand: a holds 0.01 * i in f32[3,8], column c of it 0.01 * (c, c+8,
 // c+16); head's row c 0.01 * (5c, ..., 5c+4).
 TEST(ScoreChannels, SumsOverTheMembersOfAChannel) {
-  const auto phase = FirstPhase(Prunes({}), Residual());
+  const auto phase = FirstPhase(PruneRecipe({}), Residual());
   ASSERT_TRUE(phase.ok()) << phase.status();
   const PruneGroup& group = phase->groups[phase->found[0].groups[0]];
   const ReadValue read =

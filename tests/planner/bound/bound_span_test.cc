@@ -16,7 +16,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr int64_t kMostSpanStates = 40'000;
-constexpr Permissions kEverything = {.lossy = true, .inexact = true};
+constexpr Permissions kEveryCodec = {.lossy = true, .inexact = true};
 
 class Spans {
  public:
@@ -74,7 +74,7 @@ TEST(BoundProgram, SpansTogetherAreNeverAboveTheOptimum) {
     if (seed % 4 == 0) AddRandomChoices(seed, problem);
     problem.addresses = false;
     if (problem.nodes.size() > 10 || problem.values.size() > 18) continue;
-    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
+    const SearchModel model = MakeSearchModel(problem, true, true, kEveryCodec);
     const auto all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     const int64_t least_bytes = BoundPeak(model).bytes;

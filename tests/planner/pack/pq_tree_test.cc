@@ -43,12 +43,12 @@ Ids Exchanged(const Ids& order, int first, size_t taken, const Ids& by) {
   return result;
 }
 
-struct Step {
+struct TreeStep {
   Ids taken, by;
 };
 
-Step RandomStep(TestRandom& random, Ids& live, int& next) {
-  Step step;
+TreeStep RandomStep(TestRandom& random, Ids& live, int& next) {
+  TreeStep step;
   const int64_t most = std::min<int64_t>(4, live.size());
   for (int64_t taken = random.In(1, most); taken > 0; --taken) {
     const int64_t at = random.In(0, static_cast<int64_t>(live.size()) - 1);
@@ -64,7 +64,7 @@ Step RandomStep(TestRandom& random, Ids& live, int& next) {
 }
 
 // What Replace returns, put back into any later order, gives an earlier one.
-void ExpectRestores(const PqTree::Replaced& replaced, const Step& step,
+void ExpectRestores(const PqTree::Replaced& replaced, const TreeStep& step,
                     const Orders& before, const Orders& now) {
   for (const Ids& order : now) {
     const int first = Row(order, step.by);
@@ -92,7 +92,7 @@ TEST(PqTree, AllowsTheOrdersInWhichAllSetsWereInARow) {
     PqTree tree(live);
     for (int i = 0; i < 6 && !live.empty(); ++i) {
       const Ids all = live;
-      const Step step = RandomStep(random, live, next);
+      const TreeStep step = RandomStep(random, live, next);
       Orders before, now;
       for (const Ids& order : orders) {
         const int first = Row(order, step.taken);
@@ -130,7 +130,7 @@ TEST(PqTree, MostConsecutiveLeavesCanBeReplacedWithoutTheOthers) {
     PqTree tree(live);
     for (int i = 0; i < 8 && live.size() > 1; ++i) {
       const Ids all = live;
-      const Step step = RandomStep(random, live, next);
+      const TreeStep step = RandomStep(random, live, next);
       if (tree.Replace(step.taken, step.by)) {
         live.insert(live.end(), step.by.begin(), step.by.end());
         continue;

@@ -13,8 +13,8 @@ namespace loadline::planner {
 namespace {
 
 constexpr int kW = 0, kX = 1, kNewW = 4;
-constexpr Item kForward{ItemKind::kRun, 0}, kGrad{ItemKind::kRun, 1},
-    kUpdate{ItemKind::kRun, 2}, kInW{ItemKind::kIn, kW},
+constexpr Item kForwardRun{ItemKind::kRun, 0}, kGradRun{ItemKind::kRun, 1},
+    kUpdateRun{ItemKind::kRun, 2}, kInW{ItemKind::kIn, kW},
     kOutNewW{ItemKind::kOut, kNewW};
 
 TEST(LateHomes, CopyInBeforeTheFirstRead) {
@@ -26,15 +26,15 @@ TEST(LateHomes, CopyInBeforeTheFirstRead) {
   homes.NoteRead(kW, 0);
   homes.NoteRead(kW, 2);
   EXPECT_TRUE(homes.WasRead(kNewW));
-  const std::vector<Item> items = {kForward, kGrad, kUpdate, kOutNewW};
+  const std::vector<Item> items = {kForwardRun, kGradRun, kUpdateRun, kOutNewW};
   const std::vector<char> none(4, 0);
   EXPECT_EQ(homes.Finish(items, none, {}).items, items);
   homes.Move(kNewW);
   EXPECT_TRUE(homes.OnHost(kW));
   EXPECT_TRUE(homes.OnHost(kNewW));
   const Schedule moved = homes.Finish(items, none, {});
-  EXPECT_EQ(moved.items,
-            (std::vector<Item>{kInW, kForward, kGrad, kUpdate, kOutNewW}));
+  EXPECT_EQ(moved.items, (std::vector<Item>{kInW, kForwardRun, kGradRun,
+                                            kUpdateRun, kOutNewW}));
   EXPECT_TRUE(FindLifetimes(model, moved).valid);
   // A cancelled copy, and one that is still to be made.
   EXPECT_EQ(homes.Finish(items, {0, 0, 0, 1}, {kNewW}).items, moved.items);

@@ -18,7 +18,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr Permissions kEverything = {.lossy = true, .inexact = true};
+constexpr Permissions kAllCodecs = {.lossy = true, .inexact = true};
 
 void ExpectSame(const SearchModel& model, SearchState& state) {
   const Schedule schedule = state.ToSchedule();
@@ -44,7 +44,7 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     if (problem.machine)
       problem.machine->copies_exclude_compute = seed % 5 == 2;
     if (problem.machine && seed % 3 == 0) problem.machine->copy_overhead_ns = 7;
-    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
+    const SearchModel model = MakeSearchModel(problem, true, true, kAllCodecs);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
     SearchState state(model, start, peak / 2);
@@ -125,7 +125,7 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlanAndLanesApartAreNoFaster) {
     problem.machine->d2h_h2d_factor = seed % 5 == 0 ? 1.0 : 0.6;
     problem.machine->copies_exclude_compute = seed % 5 < 2;
     if (seed % 4 < 2) AddRandomChoices(seed, problem);
-    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
+    const SearchModel model = MakeSearchModel(problem, true, true, kAllCodecs);
     const SearchModel apart = WithApartLanes(model);
     const Schedule start = GivenOrder(model);
     SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);

@@ -19,7 +19,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kPlenty = int64_t{1} << 40;
+constexpr int64_t kPlentyOfWork = int64_t{1} << 40;
 
 WorkBudget EffortOf(int64_t work) {
   WorkBudget effort;
@@ -134,7 +134,7 @@ std::unique_ptr<SearchState> Lowered(const SearchModel& model, int percent) {
   auto lowered = std::make_unique<SearchState>(
       model, start, FindLifetimes(model, start).peak_bytes * percent / 100);
   SearchState& state = *lowered;
-  WorkBudget effort = EffortOf(kPlenty);
+  WorkBudget effort = EffortOf(kPlentyOfWork);
   LowerPeak(state, {.lane_price = 0.3}, effort);
   state.Respread();
   return lowered;
@@ -166,9 +166,9 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
     const double fastest_ns = std::min(old_ns, every.Fastest(bare));
     if (every.gave_up()) continue;
 
-    WorkBudget effort = EffortOf(kPlenty);
+    WorkBudget effort = EffortOf(kPlentyOfWork);
     const WindowReport report =
-        ImproveWindows(state, {.window_work = kPlenty}, effort);
+        ImproveWindows(state, {.window_work = kPlentyOfWork}, effort);
     EXPECT_EQ(report.finished, report.searched);
     EXPECT_GE(state.Makespan(), fastest_ns - 1e-6);
     if (old_ns > static_cast<double>(model.compute_ns)) {
@@ -287,10 +287,11 @@ TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
 
   state.Load(old);
   const std::atomic<bool> cancel = true;
-  WorkBudget cancelled = EffortOf(kPlenty);
+  WorkBudget cancelled = EffortOf(kPlentyOfWork);
   cancelled.stop.cancel = &cancel;
-  EXPECT_EQ(ImproveWindows(state, {.window_work = kPlenty}, cancelled).searched,
-            0);
+  EXPECT_EQ(
+      ImproveWindows(state, {.window_work = kPlentyOfWork}, cancelled).searched,
+      0);
   EXPECT_EQ(state.ToSchedule().items, old.items);
 }
 

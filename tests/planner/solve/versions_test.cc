@@ -62,7 +62,7 @@ void Compare(const Problem& problem, int64_t budget_bytes,
   tally.apart += ReadsOldVersion(problem, *plan);
 }
 
-VersionTally CompareSeeds(const TinyFeatures& features, uint64_t count) {
+VersionTally CompareVersions(const TinyFeatures& features, uint64_t count) {
   VersionTally tally;
   for (uint64_t seed = 1; seed <= count; ++seed) {
     const Problem problem = TinyProblem(seed, features);
@@ -78,21 +78,21 @@ VersionTally CompareSeeds(const TinyFeatures& features, uint64_t count) {
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithReruns) {
-  const VersionTally tally = CompareSeeds({.versions = true}, 300);
+  const VersionTally tally = CompareVersions({.versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 99);
   EXPECT_GT(tally.apart, 5);
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithCodecs) {
   const VersionTally tally =
-      CompareSeeds({.codecs = true, .versions = true}, 300);
+      CompareVersions({.codecs = true, .versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 98);
   EXPECT_GT(tally.apart, 2);
 }
 
 TEST(SolveVersions, MeetsTheOptimumWithCopies) {
   const VersionTally tally =
-      CompareSeeds({.copies = true, .versions = true}, 300);
+      CompareVersions({.copies = true, .versions = true}, 300);
   EXPECT_GE(tally.met * 100, tally.optima * 98);
   EXPECT_GT(tally.apart, 0);
 }
