@@ -20,6 +20,7 @@
 #include "passes/narrow_constants.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/remove_dropout.h"
+#include "passes/remove_unread_inputs.h"
 #include "passes/repeat_micro_batches.h"
 #include "passes/use_running_statistics.h"
 #include "planner/base/status_macros.h"
@@ -65,6 +66,7 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   }
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
+  LOADLINE_RETURN_IF_ERROR(require("remove_unread_inputs", RemoveUnreadInputs));
   LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) {
     return CutBatch(g, options.micro_batches, options.statistics);
   }));
@@ -128,6 +130,7 @@ absl::StatusOr<Graph> BuildEvaluation(Graph model, const LossOptions& loss,
   }));
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, counted); }));
+  LOADLINE_RETURN_IF_ERROR(require("remove_unread_inputs", RemoveUnreadInputs));
   LOADLINE_RETURN_IF_ERROR(
       require("use_running_statistics", UseRunningStatistics));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));

@@ -24,6 +24,7 @@ namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
 constexpr char kConstants[] = "constants";
+constexpr char kData[] = "data";
 constexpr char kMicroBatches[] = "micro_batches";
 constexpr char kSegments[] = "segments";
 constexpr char kNote[] = "note.";  // prefix of a note's key
@@ -82,6 +83,8 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   position.notes = NotesOf(file);
   const auto constants = file.metadata.find(kConstants);
   if (constants != file.metadata.end()) position.constants = constants->second;
+  const auto data = file.metadata.find(kData);
+  if (data != file.metadata.end()) position.data = data->second;
   if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
     return absl::InvalidArgumentError("its metadata counts below zero");
   }
@@ -323,6 +326,7 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {kConstants, position.constants.empty()
                        ? DigestOfConstants(program.graph())
                        : position.constants}};
+  if (!position.data.empty()) metadata[kData] = position.data;
   for (const auto& [key, value] : position.notes) {
     metadata[absl::StrCat(kNote, key)] = value;
   }

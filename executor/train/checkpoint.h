@@ -25,6 +25,8 @@ struct RunPosition {
   // DigestOfConstants of its graph. Empty: SaveCheckpoint computes it, or an
   // old checkpoint lacks it.
   std::string constants;
+  // DigestOfData of its data. Empty: unknown, as in an old checkpoint.
+  std::string data;
 };
 
 // Identifies the model of a checkpoint: names and types of all saved values,

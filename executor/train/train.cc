@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "executor/train/check_finite.h"
 #include "executor/train/checkpoint.h"
+#include "executor/train/data_digest.h"
 #include "models/micro_batches.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
@@ -114,8 +115,12 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
 // One call of Train.
 class Run {
  public:
-  Run(Program& program, Batcher& batcher, const TrainOptions& options)
-      : program_(program), batcher_(batcher), options_(options) {}
+  Run(Program& program, Batcher& batcher, const std::string& data_digest,
+      const TrainOptions& options)
+      : program_(program),
+        batcher_(batcher),
+        data_digest_(data_digest),
+        options_(options) {}
 
   absl::StatusOr<TrainResult> From(int64_t first_step) {
     result_.first_step = first_step;
@@ -250,7 +255,8 @@ class Run {
                            .batch = batcher_.batch(),
                            .examples_seen = steps_done * batcher_.batch(),
                            .notes = options_.notes,
-                           .constants = constants_});
+                           .constants = constants_,
+                           .data = data_digest_});
   }
 
   void Rescue(int64_t steps_done) {
@@ -280,6 +286,7 @@ class Run {
 
   Program& program_;
   Batcher& batcher_;
+  const std::string& data_digest_;
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
@@ -320,12 +327,17 @@ absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
   LOADLINE_ASSIGN_OR_RETURN(
       const auto batcher,
       MakeBatcher(program.graph(), data, options, !program.device().is_host()));
+  // Before a thread reads the data ahead.
+  const std::string digest =
+      options.checkpoint_path.empty() && !options.rescue_paths
+          ? std::string()
+          : DigestOfData(data);
   int64_t first_step = options.first_step;
   if (options.resume) {
     LOADLINE_ASSIGN_OR_RETURN(first_step,
                               Resume(program, options, batcher->batch()));
   }
-  return Run(program, *batcher, options).From(first_step);
+  return Run(program, *batcher, digest, options).From(first_step);
 }
 
 }  // namespace loadline::executor

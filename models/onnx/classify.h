@@ -20,7 +20,9 @@
 //
 // Warnings name what 5 to 7 decide on weak evidence.
 //
-// Constant nodes are never trained.
+// Constant nodes are never trained, but those that are weight inputs of layers
+// in files of other programs than PyTorch: model_file.cc makes them
+// initializers.
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_
 #define LOADLINE_MODELS_ONNX_CLASSIFY_H_
 

@@ -38,9 +38,15 @@ absl::StatusOr<DeclaredModel> ReadDeclared(const std::string& path,
   for (const auto& tensor : proto.graph().initializer()) {
     initializers.insert(tensor.name());
   }
+  const std::set<std::string> unread =
+      onnx_internal::UnreadInputs(proto.graph());
   DeclaredModel model;
   for (const auto& input : proto.graph().input()) {
     if (initializers.count(input.name()) > 0) continue;
+    if (unread.count(input.name()) > 0) {
+      model.unread_inputs.push_back(input.name());
+      continue;
+    }
     model.inputs.push_back(onnx_internal::Declared(input));
   }
   for (const auto& output : proto.graph().output()) {

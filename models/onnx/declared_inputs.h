@@ -25,14 +25,16 @@ struct DeclaredInput {
   std::optional<std::vector<DeclaredAxis>> axes;
 };
 
-// The inputs that are not initializers, as in the file. Errors: those of
-// ImportOnnx for a file that cannot be read.
+// The inputs that are not initializers, as in the file, without those that no
+// output depends on. Errors: those of ImportOnnx for a file that cannot be
+// read.
 absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
     const std::string& path, const ImportOptions& options);
 
 // The same of the outputs, in the order of an imported graph's.
 struct DeclaredModel {
   std::vector<DeclaredInput> inputs;
+  std::vector<std::string> unread_inputs;  // by name
   std::vector<DeclaredInput> outputs;
 };
 absl::StatusOr<DeclaredModel> ReadDeclared(const std::string& path,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/supported.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -84,6 +85,25 @@ absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
         absl::StrCat(what, ": ", type.status().message()));
   }
   return type;
+}
+
+std::set<std::string> UnreadInputs(const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) {
+    initializers.insert(tensor.name());
+  }
+  const std::set<std::string> needed = NeededNames(graph);
+  std::set<std::string> unread;
+  bool any_read = false;
+  for (const auto& input : graph.input()) {
+    if (initializers.count(input.name()) > 0) continue;
+    if (needed.count(input.name()) > 0) {
+      any_read = true;
+    } else {
+      unread.insert(input.name());
+    }
+  }
+  return any_read ? unread : std::set<std::string>();
 }
 
 void SetType(const TensorType& type, onnx::ValueInfoProto* info) {

@@ -2,6 +2,7 @@
 #ifndef LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
 #define LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
 
 // The same input as the file declares it.
 DeclaredInput Declared(const onnx::ValueInfoProto& input);
+
+// The inputs that no output depends on, and that need neither a shape nor data;
+// none where that is all of them.
+std::set<std::string> UnreadInputs(const onnx::GraphProto& graph);
 
 // Writes `type` into the proto's type.
 void SetType(const TensorType& type, onnx::ValueInfoProto* info);

@@ -215,11 +215,10 @@ class Finder {
     if (constant) {
       known = Constant(node);
     } else {
-      const int first = FirstWeight(op);
-      for (int i = std::max(first, 0); first >= 0 && i < node.input_size();
-           ++i) {
-        if (IsStateOfSequence(op, i)) continue;
-        Find(Input(node, i), OperandForm::kInput, op);
+      for (int i = 0; i < node.input_size(); ++i) {
+        if (IsWeightInput(node, i)) {
+          Find(Input(node, i), OperandForm::kInput, op);
+        }
       }
       known.result = ResultOf(node);
     }
@@ -239,6 +238,11 @@ class Finder {
 };
 
 }  // namespace
+
+bool IsWeightInput(const onnx::NodeProto& node, int i) {
+  const int first = FirstWeight(node.op_type());
+  return first >= 0 && i >= first && !IsStateOfSequence(node.op_type(), i);
+}
 
 std::map<std::string, LayerOperand> FindLayerOperands(
     const onnx::GraphProto& graph,

@@ -26,6 +26,10 @@ struct LayerOperand {
   std::string op;    // the layer: "Conv", kProductBias
 };
 
+// Whether input `i` of the node is a weight or a bias of a layer, if it is an
+// initializer.
+bool IsWeightInput(const onnx::NodeProto& node, int i);
+
 // By the initializer's name. Reads operators as the file has them: ONNX's
 // written-out forms of composite operators hide their weights.
 //

@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -29,6 +28,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "models/onnx/layer_operands.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -250,23 +250,6 @@ namespace {
 
 constexpr int64_t kMinIrOfLoneInitializers = 4;  // which are no inputs
 
-// Whether input `i` of the operator is a weight of a layer.
-bool IsWeight(const onnx::NodeProto& node, int i) {
-  static const auto* const kLastWeight =
-      new std::map<std::string, int>{{"Conv", 2},
-                                     {"ConvTranspose", 2},
-                                     {"Gemm", 2},
-                                     {"MatMul", 1},
-                                     {"BatchNormalization", 4},
-                                     {"LayerNormalization", 2},
-                                     {"PRelu", 1},
-                                     {"LSTM", 3},
-                                     {"GRU", 3},
-                                     {"RNN", 3}};
-  const auto last = kLastWeight->find(node.op_type());
-  return last != kLastWeight->end() && i >= 1 && i <= last->second;
-}
-
 // Some exporters write weights as nodes. Not PyTorch's: there a Constant is a
 // number of the model's code.
 void MakeInitializersOfWeights(onnx::ModelProto* model) {
@@ -278,7 +261,7 @@ void MakeInitializersOfWeights(onnx::ModelProto* model) {
   std::set<std::string> weights;
   for (const auto& node : graph->node()) {
     for (int i = 0; i < node.input_size(); ++i) {
-      if (IsWeight(node, i)) weights.insert(node.input(i));
+      if (IsWeightInput(node, i)) weights.insert(node.input(i));
     }
   }
   const auto is_weight = [&](const onnx::NodeProto& node) {

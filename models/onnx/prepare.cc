@@ -129,8 +129,22 @@ absl::StatusOr<Tensor> ReadInitializer(const onnx::TensorProto& proto,
   return Tensor{std::move(type), nullptr};
 }
 
+// The onnx library's checker refuses nodes that read what is left out.
+void DropUnneededNodes(onnx::GraphProto* graph) {
+  const std::vector<bool> needed = NeededNodes(*graph);
+  auto* nodes = graph->mutable_node();
+  int kept = 0;
+  for (int n = 0; n < nodes->size(); ++n) {
+    if (!needed[static_cast<size_t>(n)]) continue;
+    if (n != kept) nodes->SwapElements(n, kept);
+    ++kept;
+  }
+  nodes->DeleteSubrange(kept, nodes->size() - kept);
+}
+
 // Moves initializers to `prepared`; small ones also stay in the protobuf. The
 // bytes of large ones are freed there at once, so that they exist once.
+// Those of an unsupported type are left out where no node reads them.
 absl::Status TakeInitializers(const std::string& folder,
                               const ImportOptions& options,
                               const std::set<DType>& widened,
@@ -139,9 +153,16 @@ absl::Status TakeInitializers(const std::string& folder,
   auto* graph = prepared->proto.mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::TensorProto> small;
   int missing = 0;
+  bool left_out = false;
+  const std::set<std::string> needed = NeededNames(*graph);
   for (onnx::TensorProto& proto : *graph->mutable_initializer()) {
     if (proto.name().empty()) {
       return absl::InvalidArgumentError("an initializer has no name");
+    }
+    if (needed.count(proto.name()) == 0 &&
+        !DTypeFromOnnx(proto.data_type(), "").ok()) {
+      left_out = true;
+      continue;
     }
     LOADLINE_ASSIGN_OR_RETURN(
         Tensor tensor,
@@ -163,6 +184,7 @@ absl::Status TakeInitializers(const std::string& folder,
     }
   }
   graph->mutable_initializer()->Swap(&small);
+  if (left_out) DropUnneededNodes(graph);
   if (missing > 0) {
     prepared->warnings.push_back(
         absl::StrCat("the files of external data of ", missing,
@@ -186,23 +208,27 @@ absl::Status CheckDimNames(const ImportOptions& options,
 }
 
 // Gives inputs their whole types; large initializers become further inputs.
-absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
+// `unread` ones are left out.
+absl::Status SetInputs(const ImportOptions& options,
+                       const std::set<std::string>& unread,
+                       PreparedModel* prepared) {
   auto* graph = prepared->proto.mutable_graph();
   prepared->declared = DeclaredShapes(*graph);
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
   std::set<std::string> names, axes;
   for (const auto& input : graph->input()) {
     if (prepared->initializers.count(input.name()) > 0) continue;
-    prepared->declared.AddInput(input);
     if (!names.insert(input.name()).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two inputs are named '", input.name(), "'"));
     }
-    LOADLINE_ASSIGN_OR_RETURN(
-        TensorType type, ResolveInput(input, options, &prepared->warnings));
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
       if (!dim.dim_param().empty()) axes.insert(dim.dim_param());
     }
+    if (unread.count(input.name()) > 0) continue;
+    prepared->declared.AddInput(input);
+    LOADLINE_ASSIGN_OR_RETURN(
+        TensorType type, ResolveInput(input, options, &prepared->warnings));
     onnx::ValueInfoProto* info = inputs.Add();
     info->set_name(input.name());
     SetType(type, info);
@@ -464,13 +490,15 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   const std::set<DType> widened = TypesToWiden(*model);
   LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
   if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));
+  const std::set<std::string> unread = UnreadInputs(model->graph());
+  if (!unread.empty()) DropUnneededNodes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(
       TakeInitializers(folder, options, widened, &prepared));
   for (std::string& text :
        FindPaddingRows(*model, prepared.initializers, &prepared.marks)) {
     prepared.warnings.push_back(std::move(text));
   }
-  LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
+  LOADLINE_RETURN_IF_ERROR(SetInputs(options, unread, &prepared));
   if (model->training_info_size() > 0) {
     prepared.warnings.push_back(
         "the model's TrainingInfo is not read: loss, optimizer and what is "

@@ -171,8 +171,11 @@ std::string NodeLabel(const onnx::NodeProto& node) {
   return absl::StrCat("node ", name, " (", node.op_type(), ")");
 }
 
-std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
-  std::set<std::string> wanted;
+namespace {
+
+// Also puts what they read into `wanted`.
+std::vector<bool> FindNeeded(const onnx::GraphProto& graph,
+                             std::set<std::string>& wanted) {
   for (const auto& output : graph.output()) wanted.insert(output.name());
   std::vector<bool> needed(static_cast<size_t>(graph.node_size()));
   for (int i = graph.node_size() - 1; i >= 0; --i) {
@@ -185,6 +188,19 @@ std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
     for (std::string& name : ReadNames(node)) wanted.insert(std::move(name));
   }
   return needed;
+}
+
+}  // namespace
+
+std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
+  std::set<std::string> wanted;
+  return FindNeeded(graph, wanted);
+}
+
+std::set<std::string> NeededNames(const onnx::GraphProto& graph) {
+  std::set<std::string> wanted;
+  FindNeeded(graph, wanted);
+  return wanted;
 }
 
 namespace {

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Half of this small model's peak is less than any plan needs: a single update
 // needs 57 to 61 %, depending on the processor's workspaces.
@@ -105,6 +106,25 @@ TEST(Run, ResumedIsBitIdenticalToNeverStopped) {
   nlohmann::json losses = first.json()["losses"];
   for (const auto& loss : resumed["losses"]) losses.push_back(loss);
   EXPECT_EQ(losses, whole.json()["losses"]);
+}
+
+TEST(Run, ResumingWithOtherDataGivesAWarning) {
+  const std::string checkpoint = TestFolder("data") + "/c.safetensors";
+  const auto resume = [&](const std::string& data,
+                          std::vector<std::string> more) {
+    std::vector<std::string> args = {"run",     Zoo("mlp.onnx"), "--data",
+                                     Zoo(data), "--checkpoint",  checkpoint,
+                                     "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const CommandResult result = RunLoadline(args);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  resume("digits-train.npz", {"--steps", "2"});
+  EXPECT_THAT(resume("digits-train.npz", {"--steps", "3", "--resume"}),
+              Not(HasSubstr("other data")));
+  EXPECT_THAT(resume("digits-test.npz", {"--steps", "4", "--resume"}),
+              HasSubstr("1437 examples, now 360"));
 }
 
 TEST(Run, InterruptFinishesTheStepSavesAndExits130) {

@@ -89,6 +89,33 @@ g (float[2, 2] x) => (float[2, 2] y) {
   EXPECT_TRUE(Names(of_torch->graph, ValueKind::kParameter).empty());
 }
 
+// Scales and biases of all normalizations too.
+TEST_F(ExportTrainedTest, NormalizationsInConstantNodesAreTrained) {
+  const std::map<std::string, std::vector<std::string>> trained_of = {
+      {"InstanceNormalization(x, scale, bias)", {"bias", "scale"}},
+      {"GroupNormalization<num_groups = 2>(x, scale, bias)", {"bias", "scale"}},
+      {"BatchNormalization(x, scale, bias, mean, variance)", {"bias", "scale"}},
+      {"LayerNormalization(x, row, row_bias)", {"row", "row_bias"}},
+      {"RMSNormalization(x, row)", {"row"}}};
+  for (const auto& [norm, trained] : trained_of) {
+    const auto imported = ImportText(
+        "g (float[2, 2, 3] x) => (float[2, 2, 3] y) {"
+        " scale = Constant<value = float[2] {1.5, 2}>()"
+        " bias = Constant<value = float[2] {0.5, 3}>()"
+        " mean = Constant<value = float[2] {0.25, 3}>()"
+        " variance = Constant<value = float[2] {1.25, 3}>()"
+        " row = Constant<value = float[3] {1, 2, 0.5}>()"
+        " row_bias = Constant<value = float[3] {0, 1, -0.5}>()"
+        " y = " +
+            norm + " }",
+        {}, 23);
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+                ::testing::UnorderedElementsAreArray(trained))
+        << norm;
+  }
+}
+
 TEST_F(ExportTrainedTest, EveryParameterOfAnImportCanBeExported) {
   for (const char* name : {"mlp_torchscript.onnx", "cnn_torchscript.onnx",
                            "gpt_torchscript_17.onnx", "gpt_dynamo.onnx",

@@ -188,6 +188,37 @@ TEST(ImportOnnx, OperatorsOfOnnxRuntimesOptimizerSaySo) {
               HasSubstr("ONNX Runtime's optimizer"));
 }
 
+TEST(ImportOnnx, LeavesOutInputsAndStringsThatNoNodeReads) {
+  auto imported = ImportText(
+      "g (float[n,k] aside, string[n] text, float[n,4] x) => (float[n,3] y)"
+      " <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12},"
+      "  string[2] labels = {\"a\", \"b\"}>"
+      " { z = Neg(aside) y = MatMul(x, w) }",
+      Batch(5));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kInput), ElementsAre("x"));
+  EXPECT_THAT(imported->warnings, IsEmpty());
+}
+
+TEST(ImportOnnx, KeepsInputsWhereNoneIsRead) {
+  auto imported = ImportText(
+      "g (float[n,4] x) => (float[3] y) <float[3] w = {1,2,3}>"
+      " { y = Neg(w) }",
+      Batch(5));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kInput), ElementsAre("x"));
+}
+
+TEST(ImportOnnx, ShapesOfUnreadInputsAreNoMistake) {
+  ImportOptions options = Batch(5);
+  options.input_shapes["aside"] = {5, 7};
+  options.dims["k"] = 7;
+  auto imported = ImportText(
+      "g (float[n,k] aside, float[n,4] x) => (float[n,4] y) { y = Neg(x) }",
+      options);
+  EXPECT_TRUE(imported.ok()) << imported.status();
+}
+
 TEST(ImportOnnx, InlinesTheModelsFunctions) {
   onnx::ModelProto model =
       ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }");

@@ -1,10 +1,12 @@
-// remove_dead_nodes, merge_duplicates and remove_dropout: before and after.
+// remove_dead_nodes, remove_unread_inputs, merge_duplicates and remove_dropout:
+// before and after.
 #include <gtest/gtest.h>
 
 #include "models/graph.h"
 #include "passes/merge_duplicates.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/remove_dropout.h"
+#include "passes/remove_unread_inputs.h"
 #include "tests/passes/graphs.h"
 
 namespace loadline::passes {
@@ -41,6 +43,32 @@ TEST(RemoveDeadNodes, KeepsInputsAndParametersWithoutReaders) {
   EXPECT_TRUE(b.graph.Find("ignored").has_value());
   EXPECT_TRUE(b.graph.Find("unused").has_value());
   EXPECT_TRUE(models::VerifyGraph(b.graph).ok());
+}
+
+TEST(RemoveUnreadInputs, RemovesInputsThatOnlyDeadNodesRead) {
+  Builder b;
+  const ValueId aside = b.Input("aside", {2});
+  const ValueId x = b.Input("x", {2});
+  const ValueId step = b.Input("step", {2});
+  const ValueId s = b.State("s", {2});
+  b.Op("Neg", {aside});
+  b.graph.updates.emplace_back(s, b.Op("Add", {s, step}));
+  b.Output(b.Op("Relu", {x}));
+  EXPECT_EQ(InputsRead(b.graph, b.graph.outputs),
+            (std::vector<ValueId>{x, step}));
+  ExpectBecomes(RemoveUnreadInputs, b.graph,
+                "%0 = Add(s, step)\n"
+                "%1 = Relu(x)\n"
+                "output %1\n"
+                "update s -> %0\n");
+  EXPECT_FALSE(b.graph.Find("aside").has_value());
+}
+
+TEST(RemoveUnreadInputs, KeepsAllWhereNoneIsRead) {
+  Builder b;
+  b.Input("x", {2});
+  b.Output(b.Op("Relu", {b.Parameter("w", {3})}));
+  ExpectUntouched(RemoveUnreadInputs, b.graph);
 }
 
 TEST(MergeDuplicates, MergesEqualNodesThroughChains) {

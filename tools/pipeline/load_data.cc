@@ -1,7 +1,9 @@
 // Tested in tests/end_to_end/stored_data_test.cc.
 #include "tools/pipeline/load_data.h"
 
+#include "executor/train/data_digest.h"
 #include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
 #include "tools/cli/units.h"
 
 namespace loadline::tools {
@@ -19,6 +21,19 @@ absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
                             ParseByteCount("--data-memory", flags.data_memory));
   return executor::LoadData(flags.data, graph,
                             {.most_bytes_in_memory = memory_bytes});
+}
+
+void WarnOfOtherData(const std::string& checkpoint,
+                     const executor::RunPosition& position,
+                     const std::string& path, const executor::DataSet& data) {
+  if (position.data.empty()) return;
+  const std::string differs =
+      executor::OtherData(position.data, executor::DigestOfData(data));
+  if (differs.empty()) return;
+  spdlog::warn(
+      "--resume: the run of {} had other data than {} ({}); the steps that are "
+      "left take their batches from the data given now",
+      checkpoint, path, differs);
 }
 
 }  // namespace loadline::tools

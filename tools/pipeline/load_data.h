@@ -2,9 +2,12 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_LOAD_DATA_H_
 #define LOADLINE_TOOLS_PIPELINE_LOAD_DATA_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
 #include "models/graph.h"
 #include "tools/cli/flags.h"
@@ -17,6 +20,12 @@ absl::Status NeedsData(absl::string_view what);
 // Errors: those of executor::LoadData; InvalidArgument for --data-memory.
 absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
                                               const models::Graph& graph);
+
+// Warns if the run of this checkpoint, which this one goes on with, had other
+// data than `data`, which is from the file or folder `path`.
+void WarnOfOtherData(const std::string& checkpoint,
+                     const executor::RunPosition& position,
+                     const std::string& path, const executor::DataSet& data);
 
 }  // namespace loadline::tools
 

@@ -20,6 +20,7 @@
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
+#include "passes/remove_unread_inputs.h"
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -442,15 +443,17 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   if (!flags.data.empty()) {
     LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(model, flags, path));
   }
+  const std::vector<models::ValueId> inputs =
+      passes::InputsRead(model, {PredictionOf(model, flags)});
   // Another model's data would be blamed for its target.
-  for (const models::ValueId input : model.inputs) {
+  for (const models::ValueId input : inputs) {
     if (flags.data.empty()) break;
     LOADLINE_RETURN_IF_ERROR(
         executor::OpenArray(flags.data, model.value(input).name).status());
   }
   if (options.kind == passes::LossKind::kModel) return options;
   if (!flags.data.empty()) {
-    const models::TensorType& input = model.value(model.inputs[0]).type;
+    const models::TensorType& input = model.value(inputs[0]).type;
     if (input.dims.empty()) {
       return absl::InvalidArgumentError(
           "the model's first input has no axis for the batch");

@@ -61,7 +61,10 @@ absl::Status RunForward(models::Graph graph, const RunState& state,
   const executor::DataSet inputs = InputsOf(graph, run.data);
   const std::optional<int64_t> batch = executor::BatchOf(graph);
   if (!batch.has_value() || inputs.columns.size() != graph.inputs.size()) {
-    return absl::InternalError("a forward pass has other inputs than the step");
+    // Of another output than the loss is taken of.
+    return absl::InvalidArgumentError(
+        "calibration runs the whole model, which has inputs that the loss does "
+        "not depend on; export it without them");
   }
   LOADLINE_RETURN_IF_ERROR(executor::CheckBytes(inputs, graph));
   LOADLINE_ASSIGN_OR_RETURN(

@@ -224,6 +224,7 @@ class PhasedTraining {
                               RemovedInNotes(position_.notes, recipe_sha256_,
                                              train_.checkpoint_path));
     evaluations_ = EvaluationHistory::FromNotes(position_.notes);
+    WarnOfOtherData(train_.checkpoint_path, position_, flags_.loss.data, data_);
     const size_t least = phases[0].first_step < phases[0].end_step ? 0 : 1;
     if (result_.removed.size() < least ||
         result_.removed.size() >= phases.size()) {

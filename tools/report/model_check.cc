@@ -19,6 +19,7 @@
 #include "models/storage.h"
 #include "nlohmann/json.hpp"
 #include "passes/add_loss.h"
+#include "passes/remove_unread_inputs.h"
 #include "planner/base/status_macros.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
@@ -76,18 +77,30 @@ void Describe(const models::Imported& imported, ModelCheck* check) {
   check->warnings = imported.warnings;
   check->forms = imported.forms;
   check->roles = imported.roles;
-  for (models::ValueId id : graph.inputs) {
-    check->inputs.push_back(Described(graph, id));
-  }
   std::set<std::string> operators;
   for (const models::Node& node : graph.nodes) operators.insert(node.op);
   check->nodes = static_cast<int64_t>(graph.nodes.size());
   check->operators = static_cast<int64_t>(operators.size());
 }
 
-// Adds only the loss, to a copy: later passes can fail too.
+// The inputs that `prediction` depends on, and the names of the others.
+void DescribeInputs(const Graph& graph, models::ValueId prediction,
+                    ModelCheck* check) {
+  const std::vector<models::ValueId> read =
+      passes::InputsRead(graph, {prediction});
+  for (models::ValueId id : graph.inputs) {
+    if (std::find(read.begin(), read.end(), id) == read.end()) {
+      check->not_read.push_back(graph.value(id).name);
+    } else {
+      check->inputs.push_back(Described(graph, id));
+    }
+  }
+}
+
+// Adds only the loss, to a copy: later passes can fail too. Describes the
+// inputs and the loss.
 absl::Status CheckLoss(Graph graph, const LossFlags& given,
-                       const std::string& path, std::string* description) {
+                       const std::string& path, ModelCheck* check) {
   if (graph.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no output");
   }
@@ -97,13 +110,14 @@ absl::Status CheckLoss(Graph graph, const LossFlags& given,
   for (models::ValueId id : graph.outputs) {
     if (graph.value(id).name == flags.output) prediction = id;
   }
-  *description = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
+  DescribeInputs(graph, prediction, check);
+  check->loss = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
   LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(graph, flags, path));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
                             LossFor(graph, given, path));
   LOADLINE_RETURN_IF_ERROR(passes::AddLoss(graph, loss));
   if (loss.kind == passes::LossKind::kModel) return absl::OkStatus();
-  absl::StrAppend(description, " against target ", loss.target.ToString());
+  absl::StrAppend(&check->loss, " against target ", loss.target.ToString());
   return absl::OkStatus();
 }
 
@@ -239,6 +253,11 @@ std::vector<std::string> RoleRows(
   return rows;
 }
 
+std::string NotReadRow(const std::vector<std::string>& inputs) {
+  return absl::StrCat(absl::StrJoin(inputs, ", "), ": --data needs no ",
+                      inputs.size() == 1 ? "array for it" : "arrays for them");
+}
+
 std::string GradientRow(const reference::GradientCheck& of_op) {
   std::string text = fmt::format("{} x{}: ", of_op.op, of_op.nodes);
   if (of_op.checked > 0) {
@@ -290,15 +309,16 @@ absl::StatusOr<ModelCheck> CheckModel(
   LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
                             ImportOptionsFor(flags.model, /*training=*/true));
   LOADLINE_ASSIGN_OR_RETURN(const auto declared,
-                            ReadDeclaredInputs(check.model, options));
-  check.open_axes = OpenAxes(declared, options);
+                            ReadDeclared(check.model, options));
+  check.open_axes = OpenAxes(declared.inputs, options);
+  check.not_read = declared.unread_inputs;
   auto imported = models::ImportOnnx(check.model, options);
   check.status = imported.status();
   check.unsupported = models::UnsupportedOperators(check.status);
   if (!imported.ok()) return check;
   Describe(*imported, &check);
   check.loss_status =
-      CheckLoss(imported->graph, flags.loss, flags.model.model, &check.loss);
+      CheckLoss(imported->graph, flags.loss, flags.model.model, &check);
   check.status = check.loss_status;
   if (check.status.ok()) {
     check.status =
@@ -336,6 +356,7 @@ std::string CheckTable(const ModelCheck& check) {
   for (size_t i = 0; i < check.inputs.size(); ++i) {
     row(i == 0 ? "inputs" : "", check.inputs[i]);
   }
+  if (!check.not_read.empty()) row("not read", NotReadRow(check.not_read));
   for (size_t i = 0; i < check.open_axes.size(); ++i) {
     row(i == 0 ? "open axes" : "", AxisRow(check.open_axes[i]));
   }
@@ -406,6 +427,7 @@ nlohmann::ordered_json CheckJson(const ModelCheck& check) {
   if (!check.imported) return out;
   const models::TrainingForms& forms = check.forms;
   out["inputs"] = check.inputs;
+  out["not_read"] = check.not_read;
   out["nodes"] = check.nodes;
   out["operators"] = check.operators;
   out["batch_normalization"] = {{"training", forms.batch_norms},

@@ -36,6 +36,8 @@ struct ModelCheck {
   std::vector<std::string> warnings;
 
   std::vector<std::string> inputs;  // "image f32[32,1,8,8]"
+  // Names of those that the loss does not depend on; `inputs` lacks them.
+  std::vector<std::string> not_read;
   int64_t nodes = 0;
   int64_t operators = 0;  // kinds of them
   models::TrainingForms forms;

@@ -129,7 +129,13 @@ absl::Status RunRun(const RunFlags& flags) {
     LOADLINE_ASSIGN_OR_RETURN(data, LoadDataFor(flags.step.loss, graph));
     LOADLINE_ASSIGN_OR_RETURN(const executor::TrainOptions options,
                               TrainOptionsFor(flags, data, graph));
-    return executor::CheckTrainable(graph, data, options);
+    LOADLINE_RETURN_IF_ERROR(executor::CheckTrainable(graph, data, options));
+    if (!flags.resume) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(
+        const executor::RunPosition position,
+        executor::ReadCheckpointPosition(flags.checkpoint));
+    WarnOfOtherData(flags.checkpoint, position, flags.step.loss.data, data);
+    return absl::OkStatus();
   };
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlannedFor(flags, *device, stop, check));

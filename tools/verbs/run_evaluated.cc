@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/train/checkpoint.h"
+#include "executor/train/data_digest.h"
 #include "planner/base/status_macros.h"
 #include "tools/cli/device_names.h"
 #include "tools/pipeline/evaluated_run.h"
@@ -49,6 +50,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     options.first_step = position.step;
     options.history = EvaluationHistory::FromNotes(position.notes);
   }
+  const std::string digest = executor::DigestOfData(data);
   EvaluatedRunActions actions;
   actions.train =
       [&](int64_t first_step, int64_t most_steps,
@@ -122,7 +124,8 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
                                      .shuffle = !flags.no_shuffle,
                                      .batch = batch,
                                      .examples_seen = at * batch,
-                                     .notes = notes});
+                                     .notes = notes,
+                                     .data = digest});
   };
   LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult result,
                             TrainEvaluated(options, actions));

@@ -105,6 +105,41 @@ TEST(CheckModel, ListsWhatIsTrainedAndWhatIsNot) {
                         "              1, --freeze: fc.weight\n"));
 }
 
+TEST(CheckModel, NamesInputsThatNeedNoData) {
+  StepFlags flags = Text(
+      "g (float[2,7] aside, float[2,3] x, float[2,2] teacher)"
+      " => (float[2,2] y, float[2,2] distance)"
+      " <float[3,2] w = {1,2,3,4,5,6}>"
+      " { y = MatMul(x, w) distance = Sub(y, teacher) }");
+  flags.loss.output = "y";
+  const ModelCheck check = Check(flags);
+  EXPECT_TRUE(check.AsExported()) << CheckTable(check);
+  EXPECT_THAT(CheckTable(check),
+              HasSubstr("inputs        x f32[2,3]\n"
+                        "not read      aside, teacher: --data needs no arrays "
+                        "for them\n"));
+  EXPECT_EQ(CheckJson(check)["inputs"].dump(), R"(["x f32[2,3]"])");
+  EXPECT_EQ(CheckJson(check)["not_read"].dump(), R"(["aside","teacher"])");
+  flags.loss.output = "distance";
+  EXPECT_THAT(CheckTable(Check(flags)),
+              HasSubstr("inputs        x f32[2,3]\n"
+                        "              teacher f32[2,2]\n"
+                        "not read      aside: --data needs no array for it\n"));
+}
+
+TEST(CheckModel, DataNeedsNoArraysOfInputsThatAreNotRead) {
+  StepFlags flags = Text(
+      "g (float[1,7] aside, float[4,1,8,8] image, float[4,64] teacher)"
+      " => (float[4,64] y, float[4,64] distance) <float[1] w = {2}>"
+      " { flat = Flatten(image) y = Mul(flat, w) distance = Sub(y, teacher) }");
+  flags.model.train = {"w"};
+  flags.loss.data = "models/zoo/digits-train.npz";
+  flags.loss.output = "y";
+  EXPECT_TRUE(Check(flags).status.ok()) << CheckTable(Check(flags));
+  flags.loss.output = "distance";
+  EXPECT_THAT(CheckVerdict(Check(flags)), HasSubstr("no array 'teacher'"));
+}
+
 TEST(CheckModel, CountsWhatFlagsTakeOut) {
   StepFlags flags = File(models::DataPath("mlp_torchscript.onnx"));
   EXPECT_EQ(Check(flags).forms.dropouts, 1);
