@@ -20,7 +20,7 @@ constexpr int64_t kWholeBytes = int64_t{16} << 20;
 constexpr int64_t kMostSamples = 256;
 
 int64_t SamplesOf(int64_t rows, int64_t row_bytes) {
-  if (rows * row_bytes <= kWholeBytes) return rows;
+  if (rows == 1 || rows * row_bytes <= kWholeBytes) return rows;
   return std::clamp<int64_t>(kWholeBytes / row_bytes, 2,
                              std::min(rows, kMostSamples));
 }

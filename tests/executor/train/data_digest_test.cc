@@ -46,5 +46,17 @@ TEST(DigestOfData, CountsARowOfEveryStepOnce) {
   EXPECT_EQ(DigestOfData(data).substr(0, 11), "5 examples\n");
 }
 
+TEST(DigestOfData, ReadsOneLargeRowOnce) {
+  const auto digest = [](std::byte last) {
+    Column table = {.name = "table", .row_bytes = int64_t{20} << 20};
+    table.every_step = true;
+    table.data.resize(static_cast<size_t>(table.row_bytes));
+    table.data.back() = last;
+    return DigestOfData({.examples = 5, .columns = {table}});
+  };
+  EXPECT_EQ(digest(std::byte{1}), digest(std::byte{1}));
+  EXPECT_NE(digest(std::byte{1}), digest(std::byte{2}));
+}
+
 }  // namespace
 }  // namespace loadline::executor
