@@ -66,6 +66,23 @@ void SetOpset(int opset, onnx::ModelProto* proto) {
   }
 }
 
+void SetTrainingMode(onnx::GraphProto* graph) {
+  const std::set<std::string> read = NeededNames(*graph);
+  for (onnx::NodeProto& node : *graph->mutable_node()) {
+    if (node.op_type() != "BatchNormalization" || node.output_size() < 2) {
+      continue;
+    }
+    while (node.output_size() > 3 &&
+           read.count(node.output(node.output_size() - 1)) == 0) {
+      node.mutable_output()->RemoveLast();
+    }
+    onnx::AttributeProto* mode = node.add_attribute();
+    mode->set_name("training_mode");
+    mode->set_type(onnx::AttributeProto::INT);
+    mode->set_i(1);
+  }
+}
+
 void ConvertNodes(int opset, onnx::ModelProto* proto) {
   *proto = onnx::version_conversion::ConvertVersion(*proto, opset);
 }

@@ -13,6 +13,11 @@ bool ConversionKeepsNodes(const onnx::GraphProto& graph, int from, int to);
 // Sets the version of the default domain.
 void SetOpset(int opset, onnx::ModelProto* proto);
 
+// Before opset 14, BatchNormalization is in training form where it has further
+// outputs. Gives such nodes training_mode, and takes away their outputs 3 and
+// 4, which the library's conversion refuses, where nothing reads them.
+void SetTrainingMode(onnx::GraphProto* graph);
+
 // The onnx library's conversion of the whole model. Throws what the library
 // throws.
 void ConvertNodes(int opset, onnx::ModelProto* proto);

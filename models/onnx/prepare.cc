@@ -445,6 +445,7 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     SetOpset(kOpset, proto);
   } else if (opset != kOpset) {
     LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
+    if (opset < 14) SetTrainingMode(proto->mutable_graph());
     // Conversions of broadcasts before opset 7 need them.
     AddKnownShapes(proto);
     LOADLINE_RETURN_IF_ERROR(
@@ -487,11 +488,11 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
         "' transposed: both are trained as one tensor, as a tied weight"));
   }
   TieCopies(tied_copies, model->mutable_graph());
-  const std::set<DType> widened = TypesToWiden(*model);
-  LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
-  if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));
   const std::set<std::string> unread = UnreadInputs(model->graph());
   if (!unread.empty()) DropUnneededNodes(model->mutable_graph());
+  const std::set<DType> widened = TypesToWiden(*model, unread);
+  LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
+  if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));
   LOADLINE_RETURN_IF_ERROR(
       TakeInitializers(folder, options, widened, &prepared));
   for (std::string& text :

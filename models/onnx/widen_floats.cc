@@ -217,7 +217,8 @@ class Widener {
 
 }  // namespace
 
-std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
+std::set<DType> TypesToWiden(const onnx::ModelProto& model,
+                             const std::set<std::string>& unread) {
   std::set<DType> types;
   const onnx::GraphProto& graph = model.graph();
   std::set<std::string> initializers;
@@ -231,7 +232,7 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
   }
   for (const auto& input : graph.input()) {
     if (initializers.count(input.name()) == 0 &&
-        input.type().has_tensor_type()) {
+        unread.count(input.name()) == 0 && input.type().has_tensor_type()) {
       CollectType(input.type().tensor_type().elem_type(), &types);
     }
   }

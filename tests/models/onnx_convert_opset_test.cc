@@ -85,5 +85,26 @@ TEST(ConvertOpset, KnowsWhatChangesAndWhatDoesNot) {
   }
 }
 
+// Exports with training=TRAINING below opset 14 have five outputs.
+TEST(ConvertOpset, KeepsBatchNormalizationOfOldOpsetsInTrainingForm) {
+  const std::string inputs =
+      "g (float[4,3,2,2] x) => (float[4,3,2,2] y)"
+      " <float[3] s = {1,1,1}, float[3] b = {0,0,0},"
+      " float[3] m = {0,0,0}, float[3] v = {1,1,1}> {";
+  for (const int opset : {9, 13}) {
+    const auto training = ImportText(
+        inputs + " y, m1, v1, m2, v2 = BatchNormalization(x, s, b, m, v) }", {},
+        opset);
+    ASSERT_TRUE(training.ok()) << training.status();
+    EXPECT_EQ(Count(training->graph, "BatchNormTraining"), 1);
+    EXPECT_EQ(training->graph.updates.size(), 2u);
+    EXPECT_EQ(training->forms.batch_norms_restored, 0);
+    const auto inference = ImportText(
+        inputs + " y = BatchNormalization(x, s, b, m, v) }", {}, opset);
+    ASSERT_TRUE(inference.ok()) << inference.status();
+    EXPECT_EQ(inference->forms.batch_norms_restored, 1);
+  }
+}
+
 }  // namespace
 }  // namespace loadline::models::onnx_internal

@@ -209,6 +209,15 @@ TEST(ImportOnnx, KeepsInputsWhereNoneIsRead) {
   EXPECT_THAT(Names(imported->graph, ValueKind::kInput), ElementsAre("x"));
 }
 
+TEST(ImportOnnx, UnreadInputsOfOtherFloatTypesChangeNoTypes) {
+  const auto cast = ImportText(
+      "g (float[2,3] x, bfloat16[3] like) => (bfloat16[2,3] y) {"
+      " y = Cast<to=16>(x) }");
+  ASSERT_TRUE(cast.ok()) << cast.status();
+  EXPECT_EQ(cast->graph.value(cast->graph.outputs[0]).type.ToString(),
+            "bf16[2,3]");
+}
+
 TEST(ImportOnnx, ShapesOfUnreadInputsAreNoMistake) {
   ImportOptions options = Batch(5);
   options.input_shapes["aside"] = {5, 7};
