@@ -1,6 +1,6 @@
 // Removes inputs that neither an output nor an update of the graph depends on,
-// so that no data is needed for them, and the dead nodes that read them. Where
-// that would be all of them, they stay.
+// so that no data is needed for them, and dead nodes, some of which read them.
+// Where that would be all of them, they stay.
 //
 //   input x, mask          input x
 //   y = Relu(x)            y = Relu(x)

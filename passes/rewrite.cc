@@ -1,6 +1,8 @@
 // Tested through the passes that use it, in tests/passes/.
 #include "passes/rewrite.h"
 
+#include <algorithm>
+
 #include "planner/base/check.h"
 
 namespace loadline::passes {
@@ -57,6 +59,22 @@ std::vector<bool> NamedByGraph(const Graph& graph) {
     named[Index(next)] = true;
   }
   return named;
+}
+
+std::vector<bool> NeededNodes(const Graph& graph, std::vector<bool>& needed) {
+  const auto is_needed = [&](ValueId id) {
+    return id != models::kNoValue && needed[Index(id)];
+  };
+  std::vector<bool> nodes(graph.nodes.size(), false);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const models::Node& node = graph.nodes[i];
+    nodes[i] = std::any_of(node.outputs.begin(), node.outputs.end(), is_needed);
+    if (!nodes[i]) continue;
+    for (ValueId id : node.inputs) {
+      if (id != models::kNoValue) needed[Index(id)] = true;
+    }
+  }
+  return nodes;
 }
 
 void KeepNodes(Graph& graph, const std::vector<bool>& keep) {

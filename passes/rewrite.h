@@ -33,6 +33,11 @@ void KeepNodes(models::Graph& graph, const std::vector<bool>& keep);
 // Such a value must keep its name.
 std::vector<bool> NamedByGraph(const models::Graph& graph);
 
+// For each node, whether a value marked in `needed` (one entry per value)
+// depends on it. Also marks what those nodes read.
+std::vector<bool> NeededNodes(const models::Graph& graph,
+                              std::vector<bool>& needed);
+
 }  // namespace loadline::passes
 
 #endif  // LOADLINE_PASSES_REWRITE_H_

@@ -1,4 +1,4 @@
-// Tells whether a run goes on with the data that it began with.
+// Detects whether a resumed run has the same data as before.
 #ifndef LOADLINE_EXECUTOR_TRAIN_DATA_DIGEST_H_
 #define LOADLINE_EXECUTOR_TRAIN_DATA_DIGEST_H_
 

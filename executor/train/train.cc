@@ -115,11 +115,11 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
 // One call of Train.
 class Run {
  public:
-  Run(Program& program, Batcher& batcher, const std::string& data_digest,
+  Run(Program& program, Batcher& batcher, std::string data_digest,
       const TrainOptions& options)
       : program_(program),
         batcher_(batcher),
-        data_digest_(data_digest),
+        data_digest_(std::move(data_digest)),
         options_(options) {}
 
   absl::StatusOr<TrainResult> From(int64_t first_step) {
@@ -286,7 +286,7 @@ class Run {
 
   Program& program_;
   Batcher& batcher_;
-  const std::string& data_digest_;
+  const std::string data_digest_;
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
@@ -328,16 +328,17 @@ absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
       const auto batcher,
       MakeBatcher(program.graph(), data, options, !program.device().is_host()));
   // Before a thread reads the data ahead.
-  const std::string digest =
-      options.checkpoint_path.empty() && !options.rescue_paths
-          ? std::string()
-          : DigestOfData(data);
+  std::string digest = options.data_digest;
+  if (digest.empty() &&
+      (!options.checkpoint_path.empty() || options.rescue_paths)) {
+    digest = DigestOfData(data);
+  }
   int64_t first_step = options.first_step;
   if (options.resume) {
     LOADLINE_ASSIGN_OR_RETURN(first_step,
                               Resume(program, options, batcher->batch()));
   }
-  return Run(program, *batcher, digest, options).From(first_step);
+  return Run(program, *batcher, std::move(digest), options).From(first_step);
 }
 
 }  // namespace loadline::executor

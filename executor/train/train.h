@@ -69,6 +69,9 @@ struct TrainOptions {
   // Saved with every checkpoint: RunPosition::notes. A checkpoint whose notes
   // of compression differ is not resumed from.
   std::map<std::string, std::string> notes;
+  // DigestOfData of the run's data, saved with every checkpoint. Empty: Train
+  // computes it if it may write one.
+  std::string data_digest;
   // Set by a signal handler: the current step is finished, the checkpoint
   // written, and Train returns with `interrupted`. May be null.
   const std::atomic<bool>* stop = nullptr;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "models/onnx/edit_model.h"
 #include "models/onnx/supported.h"
 #include "onnx/defs/schema.h"
 #include "onnx/version_converter/convert.h"
@@ -76,10 +77,7 @@ void SetTrainingMode(onnx::GraphProto* graph) {
            read.count(node.output(node.output_size() - 1)) == 0) {
       node.mutable_output()->RemoveLast();
     }
-    onnx::AttributeProto* mode = node.add_attribute();
-    mode->set_name("training_mode");
-    mode->set_type(onnx::AttributeProto::INT);
-    mode->set_i(1);
+    SetInt("training_mode", 1, &node);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/supported.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -34,10 +35,8 @@ absl::StatusOr<DeclaredModel> ReadDeclared(const std::string& path,
   LOADLINE_ASSIGN_OR_RETURN(
       const onnx::ModelProto proto,
       onnx_internal::ReadModelFile(path, options.max_bytes));
-  std::set<std::string> initializers;
-  for (const auto& tensor : proto.graph().initializer()) {
-    initializers.insert(tensor.name());
-  }
+  const std::set<std::string> initializers =
+      onnx_internal::InitializerNames(proto.graph());
   const std::set<std::string> unread =
       onnx_internal::UnreadInputs(proto.graph());
   DeclaredModel model;

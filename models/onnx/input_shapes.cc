@@ -88,10 +88,7 @@ absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
 }
 
 std::set<std::string> UnreadInputs(const onnx::GraphProto& graph) {
-  std::set<std::string> initializers;
-  for (const auto& tensor : graph.initializer()) {
-    initializers.insert(tensor.name());
-  }
+  const std::set<std::string> initializers = InitializerNames(graph);
   const std::set<std::string> needed = NeededNames(graph);
   std::set<std::string> unread;
   bool any_read = false;

@@ -192,6 +192,12 @@ std::vector<bool> FindNeeded(const onnx::GraphProto& graph,
 
 }  // namespace
 
+std::set<std::string> InitializerNames(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  return names;
+}
+
 std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
   std::set<std::string> wanted;
   return FindNeeded(graph, wanted);

@@ -50,8 +50,10 @@ std::string NodeLabel(const onnx::NodeProto& node);
 // For each node, whether the graph's outputs depend on it.
 std::vector<bool> NeededNodes(const onnx::GraphProto& graph);
 
-// The names that these nodes read, and the outputs'.
+// The names that those nodes read, and the outputs'.
 std::set<std::string> NeededNames(const onnx::GraphProto& graph);
+
+std::set<std::string> InitializerNames(const onnx::GraphProto& graph);
 
 // Unimplemented if the outputs need such versions of operators that are not
 // read right. Some of them are deprecated, which the onnx library's checker

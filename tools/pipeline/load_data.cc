@@ -25,10 +25,8 @@ absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
 
 void WarnOfOtherData(const std::string& checkpoint,
                      const executor::RunPosition& position,
-                     const std::string& path, const executor::DataSet& data) {
-  if (position.data.empty()) return;
-  const std::string differs =
-      executor::OtherData(position.data, executor::DigestOfData(data));
+                     const std::string& path, const std::string& digest) {
+  const std::string differs = executor::OtherData(position.data, digest);
   if (differs.empty()) return;
   spdlog::warn(
       "--resume: the run of {} had other data than {} ({}); the steps that are "

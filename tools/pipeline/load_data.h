@@ -21,11 +21,11 @@ absl::Status NeedsData(absl::string_view what);
 absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
                                               const models::Graph& graph);
 
-// Warns if the run of this checkpoint, which this one goes on with, had other
-// data than `data`, which is from the file or folder `path`.
+// Warns if the data of the checkpoint's run differs from the data of the file
+// or folder `path`, whose DigestOfData is `digest`.
 void WarnOfOtherData(const std::string& checkpoint,
                      const executor::RunPosition& position,
-                     const std::string& path, const executor::DataSet& data);
+                     const std::string& path, const std::string& digest);
 
 }  // namespace loadline::tools
 

@@ -14,6 +14,7 @@
 #include "executor/program/program.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
+#include "executor/train/data_digest.h"
 #include "executor/train/evaluate.h"
 #include "passes/compress/quantized_model.h"
 #include "passes/compress/sparsity_schedule.h"
@@ -157,6 +158,7 @@ class PhasedTraining {
     executor::TrainOptions checked = train_;
     checked.resume = false;  // its graph is another phase's
     LOADLINE_RETURN_IF_ERROR(executor::CheckTrainable(graph, data_, checked));
+    train_.data_digest = executor::DigestOfData(data_);
     LOADLINE_RETURN_IF_ERROR(CheckPhases());
     LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
     LOADLINE_ASSIGN_OR_RETURN(
@@ -224,7 +226,8 @@ class PhasedTraining {
                               RemovedInNotes(position_.notes, recipe_sha256_,
                                              train_.checkpoint_path));
     evaluations_ = EvaluationHistory::FromNotes(position_.notes);
-    WarnOfOtherData(train_.checkpoint_path, position_, flags_.loss.data, data_);
+    WarnOfOtherData(train_.checkpoint_path, position_, flags_.loss.data,
+                    train_.data_digest);
     const size_t least = phases[0].first_step < phases[0].end_step ? 0 : 1;
     if (result_.removed.size() < least ||
         result_.removed.size() >= phases.size()) {

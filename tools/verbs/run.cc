@@ -10,6 +10,7 @@
 #include "executor/measure/resident_memory.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
+#include "executor/train/data_digest.h"
 #include "executor/train/metrics.h"
 #include "executor/train/train.h"
 #include "planner/base/status_macros.h"
@@ -134,7 +135,8 @@ absl::Status RunRun(const RunFlags& flags) {
     LOADLINE_ASSIGN_OR_RETURN(
         const executor::RunPosition position,
         executor::ReadCheckpointPosition(flags.checkpoint));
-    WarnOfOtherData(flags.checkpoint, position, flags.step.loss.data, data);
+    WarnOfOtherData(flags.checkpoint, position, flags.step.loss.data,
+                    executor::DigestOfData(data));
     return absl::OkStatus();
   };
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,

@@ -62,6 +62,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
                                            {.first_step = first_step,
                                             .most_steps = most_steps,
                                             .notes = notes,
+                                            .data_digest = digest,
                                             .metrics = metrics,
                                             .files = &files}));
     if (most_steps == 0) result.interrupted = false;

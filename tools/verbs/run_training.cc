@@ -81,6 +81,7 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   options.most_steps = call.most_steps;
   options.resume = call.resume;
   options.notes = call.notes;
+  options.data_digest = call.data_digest;
   options.stop = stop;
   options.not_saved = WarnNotWritten;
   options.rescue_paths = [&](const models::Graph& graph, bool ended) {

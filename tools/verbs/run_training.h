@@ -52,7 +52,8 @@ struct TrainCall {
   int64_t first_step = 0;
   int64_t most_steps = 0;
   bool resume = false;
-  Notes notes;  // for its checkpoints
+  Notes notes;              // for its checkpoints
+  std::string data_digest;  // as TrainOptions has it
   executor::MetricsFile* metrics = nullptr;
   const ModelFiles* files = nullptr;
 };
