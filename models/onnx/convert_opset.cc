@@ -4,6 +4,7 @@
 // tests/models/onnx_convert_opset_test.cc.
 #include "models/onnx/convert_opset.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -68,16 +69,20 @@ void SetOpset(int opset, onnx::ModelProto* proto) {
 }
 
 void SetTrainingMode(onnx::GraphProto* graph) {
-  const std::set<std::string> read = NeededNames(*graph);
+  std::set<std::string> read = NeededNames(*graph);
+  read.erase("");  // omits an input or an output
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() != "BatchNormalization" || node.output_size() < 2) {
       continue;
     }
-    while (node.output_size() > 3 &&
+    const bool trains =
+        std::any_of(node.output().begin() + 1, node.output().end(),
+                    [](const std::string& name) { return !name.empty(); });
+    while (node.output_size() > (trains ? 3 : 1) &&
            read.count(node.output(node.output_size() - 1)) == 0) {
       node.mutable_output()->RemoveLast();
     }
-    SetInt("training_mode", 1, &node);
+    if (trains) SetInt("training_mode", 1, &node);
   }
 }
 

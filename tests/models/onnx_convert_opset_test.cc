@@ -106,5 +106,18 @@ TEST(ConvertOpset, KeepsBatchNormalizationOfOldOpsetsInTrainingForm) {
   }
 }
 
+TEST(ConvertOpset, OmittedOutputsAreNoTrainingForm) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[4,3,2,2] x, float[3] s, float[3] b, float[3] m, float[3] v)"
+      " => (float[4,3,2,2] y) {"
+      " y, m1, v1, m2, v2 = BatchNormalization(x, s, b, m, v) }",
+      13);
+  onnx::NodeProto* node = model.mutable_graph()->mutable_node(0);
+  for (int i = 1; i < 5; ++i) node->set_output(i, "");
+  SetTrainingMode(model.mutable_graph());
+  EXPECT_EQ(node->output_size(), 1);
+  EXPECT_EQ(node->attribute_size(), 0);
+}
+
 }  // namespace
 }  // namespace loadline::models::onnx_internal

@@ -77,6 +77,9 @@ void Describe(const models::Imported& imported, ModelCheck* check) {
   check->warnings = imported.warnings;
   check->forms = imported.forms;
   check->roles = imported.roles;
+  for (models::ValueId id : graph.inputs) {
+    check->inputs.push_back(Described(graph, id));
+  }
   std::set<std::string> operators;
   for (const models::Node& node : graph.nodes) operators.insert(node.op);
   check->nodes = static_cast<int64_t>(graph.nodes.size());
@@ -88,6 +91,7 @@ void DescribeInputs(const Graph& graph, models::ValueId prediction,
                     ModelCheck* check) {
   const std::vector<models::ValueId> read =
       passes::InputsRead(graph, {prediction});
+  check->inputs.clear();  // of all of the model's outputs
   for (models::ValueId id : graph.inputs) {
     if (std::find(read.begin(), read.end(), id) == read.end()) {
       check->not_read.push_back(graph.value(id).name);

@@ -125,6 +125,11 @@ TEST(CheckModel, NamesInputsThatNeedNoData) {
               HasSubstr("inputs        x f32[2,3]\n"
                         "              teacher f32[2,2]\n"
                         "not read      aside: --data needs no array for it\n"));
+  flags.loss.output = "";  // which of them?
+  EXPECT_THAT(CheckTable(Check(flags)),
+              HasSubstr("inputs        x f32[2,3]\n"
+                        "              teacher f32[2,2]\n"
+                        "not read      aside: --data needs no array for it\n"));
 }
 
 TEST(CheckModel, DataNeedsNoArraysOfInputsThatAreNotRead) {
