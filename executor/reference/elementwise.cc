@@ -241,7 +241,10 @@ const ReferenceTable& References() {
     AddElementwiseReferences(made);
     AddShapeReferences(made);
     AddWindowReferences(made);
-    AddNetworkReferences(made);
+    AddNormalizationReferences(made);
+    AddLossReferences(made);
+    AddRandomReferences(made);
+    AddUpdateReferences(made);
     AddAttentionReferences(made);
     AddQuantizeReferences(made);
     AddCodecReferences(made);

@@ -10,6 +10,7 @@
 #include "executor/cpu/device.h"
 #include "planner/solve/solve.h"
 #include "tests/end_to_end/run_command.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/structure_candidates.h"

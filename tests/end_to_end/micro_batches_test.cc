@@ -22,6 +22,7 @@
 #include "planner/solve/solve.h"
 #include "tests/end_to_end/run_command.h"
 #include "tools/pipeline/choose_structure.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/structures.h"
 

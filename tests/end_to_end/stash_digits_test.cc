@@ -21,6 +21,7 @@
 #include "planner/problem/machine.h"
 #include "planner/solve/solve.h"
 #include "tests/end_to_end/run_command.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline {

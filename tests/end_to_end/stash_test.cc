@@ -29,6 +29,7 @@
 #include "tests/end_to_end/run_command.h"
 #include "tests/executor/support/fake_cuda_driver.h"
 #include "tools/pipeline/gradient_errors.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline {

@@ -9,6 +9,7 @@
 #include "executor/train/train.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/machine.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"

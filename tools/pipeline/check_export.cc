@@ -14,7 +14,7 @@
 #include "passes/compress/quantized_model.h"
 #include "passes/compress/recipe_phases.h"
 #include "planner/base/status_macros.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 
 namespace loadline::tools {
 namespace {

@@ -18,6 +18,7 @@
 #include "planner/solve/solve.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/units.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/structure_candidates.h"
 

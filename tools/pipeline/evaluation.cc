@@ -17,7 +17,9 @@
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/load_data.h"
+#include "tools/pipeline/loss_options.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 

@@ -7,6 +7,8 @@
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/import_model.h"
+#include "tools/pipeline/loss_options.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 

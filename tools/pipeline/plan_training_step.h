@@ -13,9 +13,6 @@
 #include "absl/status/statusor.h"
 #include "executor/device/device.h"
 #include "models/graph.h"
-#include "models/onnx/import.h"
-#include "passes/add_loss.h"
-#include "passes/training_pipeline.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
@@ -59,34 +56,8 @@ absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel);
 
 // The arrows one by one, for verbs that stop on the way.
-absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
-                                                       bool training);
-absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
-                                             bool training);
-// The same at another batch than that of the flags, whichever of them says it.
-absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
-                                               int64_t batch, bool training);
-// InvalidArgument if --batch says something else than --dim or --input-shape,
-// which go before it. ImportModel checks it.
-absl::Status CheckBatch(const ModelFlags& flags);
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                         const StepFlags& flags);
-// The loss as the flags and the data's target have it. Without data,
-// cross-entropy's classes are the last axis of the model's output. `path`: the
-// model's file, whose names of outputs --output-name has.
-absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
-                                            const LossFlags& flags,
-                                            const std::string& path);
-// InvalidArgument: the batch is not the first axis of every input and of the
-// prediction (tools/pipeline/batch_axis.h). LossFor checks it where `flags`
-// have data. `flags` name the output as the graph does.
-absl::Status CheckBatchAxes(const models::Graph& model, const LossFlags& flags,
-                            const std::string& path);
-// The flags with the graph's name of that output. InvalidArgument: there is no
-// such output.
-absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
-                                               LossFlags flags,
-                                               const std::string& path);
 absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel);

@@ -29,6 +29,7 @@
 #include "tools/pipeline/estimate_statistics.h"
 #include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"

@@ -19,7 +19,7 @@
 #include "models/onnx/import.h"
 #include "passes/compress/quantized_model.h"
 #include "planner/base/status_macros.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/saturation_hint.h"
 #include "tools/pipeline/start_quantizers.h"
 

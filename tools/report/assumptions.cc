@@ -9,7 +9,6 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_request.h"
-#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

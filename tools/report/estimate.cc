@@ -13,7 +13,6 @@
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
 #include "tools/pipeline/plan_request.h"
-#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/timeline.h"
 #include "tools/report/attribution.h"
 

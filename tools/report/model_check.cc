@@ -23,7 +23,9 @@
 #include "planner/base/status_macros.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/load_data.h"
+#include "tools/pipeline/loss_options.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {

@@ -13,7 +13,6 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/device.h"
-#include "tools/pipeline/plan_training_step.h"
 #include "tools/report/model_check.h"
 
 namespace loadline::tools {

@@ -9,7 +9,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/report/group_list.h"
 
 namespace loadline::tools {

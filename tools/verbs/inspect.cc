@@ -18,7 +18,7 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 
 namespace loadline::tools {
 namespace {

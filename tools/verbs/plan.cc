@@ -20,6 +20,7 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"

@@ -30,6 +30,7 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/measure_pareto.h"
 #include "tools/pipeline/output_paths.h"

@@ -9,7 +9,7 @@
 #include "passes/compress/quantized_model.h"
 #include "tests/tools/support/model_flags.h"
 #include "tools/pipeline/check_phases.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/recipe_file.h"
 
 namespace loadline::tools {

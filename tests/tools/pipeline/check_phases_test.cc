@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/tools/support/model_flags.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/recipe_file.h"
 
 namespace loadline::tools {

@@ -7,6 +7,7 @@
 
 #include "executor/cpu/device.h"
 #include "executor/measure/calibrate.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {

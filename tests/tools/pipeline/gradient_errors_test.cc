@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "executor/measure/gradient_error.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/tools/support/model_flags.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
 

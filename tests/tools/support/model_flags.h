@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 
