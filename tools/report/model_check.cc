@@ -394,10 +394,7 @@ std::string CheckTable(const ModelCheck& check) {
                      op.nodes.size(), ": ", absl::StrJoin(op.nodes, ", ")));
   }
   if (!check.unsupported.empty()) {
-    row("what to do",
-        "write these parts of the model with other operators "
-        "(models/ops/operators.md lists those there are) and export it again, "
-        "or add the operators as CONTRIBUTING.md says");
+    row("what to do", models::UnsupportedAdvice(check.unsupported));
   }
   for (const std::string& warning : check.warnings) row("warning", warning);
   return absl::StrCat(out, "\n", Wrapped(CheckVerdict(check), 0), "\n");

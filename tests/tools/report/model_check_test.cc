@@ -230,6 +230,32 @@ TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
   EXPECT_EQ(CheckJson(check)["supported"], false);
 }
 
+// The table has the advice of the error that import ends with.
+TEST(CheckModel, SaysWhatToDoAboutQuantizedAndOptimizedModels) {
+  const StepFlags quantized = Text(
+      "g (float[4] x) => (uint8[4] y, float s, uint8 z)"
+      " { y, s, z = DynamicQuantizeLinear(x) }");
+  EXPECT_THAT(CheckTable(Check(quantized)),
+              HasSubstr("the model is quantized"));
+  onnx::ModelProto model =
+      models::ModelFromText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
+  const auto advice_for = [&model](const std::string& domain,
+                                   const std::string& op) {
+    model.mutable_graph()->mutable_node(0)->set_domain(domain);
+    model.mutable_graph()->mutable_node(0)->set_op_type(op);
+    auto* import = model.add_opset_import();
+    import->set_domain(domain);
+    import->set_version(1);
+    const std::string path = models::TempFolder() + "/model.onnx";
+    models::WriteFile(path, models::Bytes(model));
+    return CheckTable(Check(File(path)));
+  };
+  EXPECT_THAT(advice_for("com.microsoft", "FusedConv"),
+              HasSubstr("ORT_ENABLE_BASIC"));
+  EXPECT_THAT(advice_for("ai.onnx.ml", "Binarizer"),
+              HasSubstr("extract_model"));
+}
+
 TEST(CheckModel, NamesTheFlagForEachOpenAxis) {
   StepFlags flags = Text(
       "g (float[batch,seq,4] x, float[batch,8,seq] z) => (float[batch,seq,4] y)"
