@@ -470,8 +470,7 @@ absl::StatusOr<PlannedStep> PlanBestStructure(const StepFlags& flags,
                                               executor::Device& device,
                                               const std::atomic<bool>* cancel,
                                               const BeforeMeasuring& check) {
-  LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
-                            ImportModel(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Imported model, ImportToTrain(flags));
   LOADLINE_ASSIGN_OR_RETURN(
       StructureCandidates candidates,
       StructureCandidates::Create(model.graph, flags, device, cancel, check));

@@ -20,6 +20,7 @@
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
+#include "passes/output_activation.h"
 #include "passes/remove_unread_inputs.h"
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
@@ -215,8 +216,7 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
   NoteIgnoredStructure(flags.plan);
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model, ImportToTrain(flags));
   return PoseGraph(std::move(model.graph), flags, device, cancel, check);
 }
 
@@ -345,6 +345,21 @@ absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
   return Import(flags, training);
 }
 
+std::string LossWarning(const models::Graph& model, const LossFlags& flags) {
+  const auto loss = passes::LossKindFromName(flags.loss);
+  if (!loss.ok() || model.outputs.empty()) return "";
+  return passes::OutputActivationWarning(model, PredictionOf(model, flags),
+                                         *loss);
+}
+
+absl::StatusOr<models::Imported> ImportToTrain(const StepFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
+                            ImportModel(flags.model, /*training=*/true));
+  const std::string warning = LossWarning(imported.graph, flags.loss);
+  if (!warning.empty()) spdlog::warn(warning);
+  return imported;
+}
+
 absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
                                                int64_t batch, bool training) {
   ModelFlags at = flags;
@@ -465,6 +480,12 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   options.target = model.value(PredictionOf(model, flags)).type;
   if (options.kind != passes::LossKind::kCrossEntropy) return options;
   const int64_t rank = options.target.rank();
+  if (rank == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model's output ", options.target.ToString(),
+        " is one number and has no classes: if it is the loss, give --loss "
+        "model"));
+  }
   int64_t axis = options.class_axis.value_or(-1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) {

@@ -63,6 +63,12 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
                                                        bool training);
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
                                              bool training);
+// The same to train, with a warning if the model's output does not suit the
+// loss.
+absl::StatusOr<models::Imported> ImportToTrain(const StepFlags& flags);
+// Of a model whose output is softmax or sigmoid already; empty if there is
+// nothing to say.
+std::string LossWarning(const models::Graph& model, const LossFlags& flags);
 // The same at another batch than that of the flags, whichever of them says it.
 absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
                                                int64_t batch, bool training);

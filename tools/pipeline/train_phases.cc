@@ -130,8 +130,7 @@ class PhasedTraining {
 
  private:
   absl::Status ReadAll() {
-    LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
-                              ImportModel(flags_.model, /*training=*/true));
+    LOADLINE_ASSIGN_OR_RETURN(models::Imported imported, ImportToTrain(flags_));
     result_.file_names = passes::FileNames(imported.graph, imported.value_of);
     model_ = std::move(imported.graph);
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,

@@ -115,6 +115,8 @@ absl::Status CheckLoss(Graph graph, const LossFlags& given,
     if (graph.value(id).name == flags.output) prediction = id;
   }
   DescribeInputs(graph, prediction, check);
+  std::string warning = LossWarning(graph, flags);
+  if (!warning.empty()) check->warnings.push_back(std::move(warning));
   check->loss = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
   LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(graph, flags, path));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,

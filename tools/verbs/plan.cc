@@ -62,8 +62,7 @@ absl::Status PlanRecipe(const PlanVerbFlags& flags) {
     return absl::InvalidArgumentError("--recipe: needs a model, not a problem");
   }
   const std::atomic<bool>* cancel = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model, ImportToTrain(flags.step));
   LOADLINE_ASSIGN_OR_RETURN(
       const RecipeClock clock,
       ClockFor(flags.step, model.graph, flags.steps, /*epochs=*/0));

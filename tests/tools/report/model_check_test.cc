@@ -316,6 +316,30 @@ TEST(CheckModel, SaysThatTheLossDoesNotFit) {
   EXPECT_EQ(CheckJson(check)["loss"]["fits"], false);
 }
 
+// As Keras and scikit-learn export classifiers.
+TEST(CheckModel, WarnsWhereTheOutputIsSoftmaxAlready) {
+  StepFlags flags = Text(
+      "g (float[2,4] x) => (float[2,3] y)"
+      " <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+      " { h = MatMul(x, w) y = Softmax<axis=1>(h) }");
+  const ModelCheck check = Check(flags);
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_FALSE(check.AsExported());
+  EXPECT_THAT(CheckTable(check), HasSubstr("'y' is Softmax already"));
+  flags.loss.loss = "mse";
+  EXPECT_TRUE(Check(flags).AsExported());
+}
+
+TEST(CheckModel, NamesTheFlagWhereTheOutputIsTheLoss) {
+  StepFlags flags = Text(
+      "g (float[2,4] x) => (float y)"
+      " <float[4,1] w = {1,2,3,4}>"
+      " { h = MatMul(x, w) y = ReduceMean<keepdims=0>(h) }");
+  EXPECT_THAT(CheckVerdict(Check(flags)), HasSubstr("give --loss model"));
+  flags.loss.loss = "model";
+  EXPECT_TRUE(Check(flags).AsExported());
+}
+
 TEST(CheckModel, RefusesAFileThatIsNoModel) {
   executor::CpuDevice device;
   EXPECT_EQ(ExitCodeFor(CheckModel(File("/no/model.onnx"), device).status()),
