@@ -43,6 +43,42 @@ std::vector<UnsupportedOperator> UnsupportedOperators(
   return operators;
 }
 
+std::string UnsupportedAdvice(
+    const std::vector<UnsupportedOperator>& operators) {
+  const auto any = [&operators](auto matches) {
+    return std::any_of(
+        operators.begin(), operators.end(),
+        [&](const UnsupportedOperator& op) { return matches(op.name); });
+  };
+  if (any([](absl::string_view name) {
+        return absl::StrContains(name, "QuantizeLinear") ||
+               absl::StrContains(name, "QLinear");
+      })) {
+    return "the model is quantized: such an export is for inference and is "
+           "evaluated in ONNX Runtime (docs/compression.md has the few lines); "
+           "give the model in float";
+  }
+  if (any([](absl::string_view name) {
+        return absl::StartsWith(name, "com.microsoft");
+      })) {
+    return "ONNX Runtime's optimizer writes operators of the domain "
+           "com.microsoft: give the model as it was before, or optimized at "
+           "level ORT_ENABLE_BASIC";
+  }
+  std::string advice =
+      "write these parts of the model with other operators "
+      "(models/ops/operators.md lists those there are) and export it again, or "
+      "add the operators as CONTRIBUTING.md says";
+  if (any([](absl::string_view name) {
+        return absl::StartsWith(name, "ai.onnx.ml::");
+      })) {
+    absl::StrAppend(&advice,
+                    "; what only makes labels of scores, as scikit-learn's "
+                    "exports have it, onnx.utils.extract_model cuts off");
+  }
+  return advice;
+}
+
 namespace onnx_internal {
 
 const std::vector<std::string>& LateOperators() {
@@ -82,12 +118,9 @@ void UnsupportedList::Add(const onnx::NodeProto& node, const std::string& why) {
 }
 
 absl::Status UnsupportedList::ToStatus() const {
-  const bool quantized =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
-        return absl::StrContains(entry.first.first, "QuantizeLinear");
-      });
   std::string text = "the model needs operators that are not supported:";
   std::vector<std::string> lines;
+  std::vector<UnsupportedOperator> operators;
   for (const auto& [key, nodes] : nodes_) {
     const auto& [name, why] = key;
     absl::StrAppend(&text, "\n  ", name,
@@ -95,26 +128,9 @@ absl::Status UnsupportedList::ToStatus() const {
                     nodes.size(), ": ", absl::StrJoin(nodes, ", "));
     lines.push_back(
         absl::StrCat(name, "\t", why, "\t", absl::StrJoin(nodes, "\t")));
+    operators.push_back({name, why, nodes});
   }
-  absl::StrAppend(&text,
-                  "\nWrite these parts of the model with other operators "
-                  "(models/ops/operators.md lists those there are) and export "
-                  "it again, or add the operators as CONTRIBUTING.md says.");
-  const bool of_onnxruntime =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
-        return absl::StartsWith(entry.first.first, "com.microsoft");
-      });
-  if (of_onnxruntime) {
-    absl::StrAppend(&text,
-                    " ONNX Runtime's optimizer writes operators of the domain "
-                    "com.microsoft: give the model as it was before.");
-  }
-  if (quantized) {
-    text =
-        "the model is quantized (it has QuantizeLinear or DequantizeLinear): "
-        "such an export is for inference and is evaluated in ONNX Runtime "
-        "(docs/compression.md has the few lines); give the model in float";
-  }
+  absl::StrAppend(&text, "\n", UnsupportedAdvice(operators));
   absl::Status status = absl::UnimplementedError(text);
   status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, "\n")));
   return status;

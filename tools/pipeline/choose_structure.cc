@@ -18,7 +18,6 @@
 #include "planner/solve/solve.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/units.h"
-#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/structure_candidates.h"
 
@@ -471,8 +470,7 @@ absl::StatusOr<PlannedStep> PlanBestStructure(const StepFlags& flags,
                                               executor::Device& device,
                                               const std::atomic<bool>* cancel,
                                               const BeforeMeasuring& check) {
-  LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
-                            ImportModel(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Imported model, ImportToTrain(flags));
   LOADLINE_ASSIGN_OR_RETURN(
       StructureCandidates candidates,
       StructureCandidates::Create(model.graph, flags, device, cancel, check));

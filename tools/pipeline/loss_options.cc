@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "executor/files/array_file.h"
 #include "models/onnx/declared_inputs.h"
+#include "passes/output_activation.h"
 #include "passes/remove_unread_inputs.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/batch_axis.h"
@@ -45,6 +46,13 @@ models::ValueId PredictionOf(const models::Graph& model,
 }
 
 }  // namespace
+
+std::string LossWarning(const models::Graph& model, const LossFlags& flags) {
+  const auto loss = passes::LossKindFromName(flags.loss);
+  if (!loss.ok() || model.outputs.empty()) return "";
+  return passes::OutputActivationWarning(model, PredictionOf(model, flags),
+                                         *loss);
+}
 
 absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
                                                LossFlags flags,
@@ -132,6 +140,12 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   options.target = model.value(PredictionOf(model, flags)).type;
   if (options.kind != passes::LossKind::kCrossEntropy) return options;
   const int64_t rank = options.target.rank();
+  if (rank == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model's output ", options.target.ToString(),
+        " is one number and has no classes: if it is the loss, give --loss "
+        "model"));
+  }
   int64_t axis = options.class_axis.value_or(-1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) {

@@ -78,8 +78,7 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
   NoteIgnoredStructure(flags.plan);
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model, ImportToTrain(flags));
   return PoseGraph(std::move(model.graph), flags, device, cancel, check);
 }
 
@@ -142,6 +141,14 @@ absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(
       step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
   return step;
+}
+
+absl::StatusOr<models::Imported> ImportToTrain(const StepFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
+                            ImportModel(flags.model, /*training=*/true));
+  const std::string warning = LossWarning(imported.graph, flags.loss);
+  if (!warning.empty()) spdlog::warn(warning);
+  return imported;
 }
 
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,

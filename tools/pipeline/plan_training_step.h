@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "executor/device/device.h"
 #include "models/graph.h"
+#include "models/onnx/import.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
@@ -56,6 +57,8 @@ absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel);
 
 // The arrows one by one, for verbs that stop on the way.
+// ImportModel, with a warning if the model's output does not suit the loss.
+absl::StatusOr<models::Imported> ImportToTrain(const StepFlags& flags);
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                         const StepFlags& flags);
 absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,

@@ -29,7 +29,6 @@
 #include "tools/pipeline/estimate_statistics.h"
 #include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"
@@ -131,8 +130,7 @@ class PhasedTraining {
 
  private:
   absl::Status ReadAll() {
-    LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
-                              ImportModel(flags_.model, /*training=*/true));
+    LOADLINE_ASSIGN_OR_RETURN(models::Imported imported, ImportToTrain(flags_));
     result_.file_names = passes::FileNames(imported.graph, imported.value_of);
     model_ = std::move(imported.graph);
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,

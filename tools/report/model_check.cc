@@ -117,6 +117,8 @@ absl::Status CheckLoss(Graph graph, const LossFlags& given,
     if (graph.value(id).name == flags.output) prediction = id;
   }
   DescribeInputs(graph, prediction, check);
+  std::string warning = LossWarning(graph, flags);
+  if (!warning.empty()) check->warnings.push_back(std::move(warning));
   check->loss = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
   LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(graph, flags, path));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
@@ -396,10 +398,7 @@ std::string CheckTable(const ModelCheck& check) {
                      op.nodes.size(), ": ", absl::StrJoin(op.nodes, ", ")));
   }
   if (!check.unsupported.empty()) {
-    row("what to do",
-        "write these parts of the model with other operators "
-        "(models/ops/operators.md lists those there are) and export it again, "
-        "or add the operators as CONTRIBUTING.md says");
+    row("what to do", models::UnsupportedAdvice(check.unsupported));
   }
   for (const std::string& warning : check.warnings) row("warning", warning);
   return absl::StrCat(out, "\n", Wrapped(CheckVerdict(check), 0), "\n");

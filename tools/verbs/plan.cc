@@ -20,7 +20,6 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
@@ -63,8 +62,7 @@ absl::Status PlanRecipe(const PlanVerbFlags& flags) {
     return absl::InvalidArgumentError("--recipe: needs a model, not a problem");
   }
   const std::atomic<bool>* cancel = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model, ImportToTrain(flags.step));
   LOADLINE_ASSIGN_OR_RETURN(
       const RecipeClock clock,
       ClockFor(flags.step, model.graph, flags.steps, /*epochs=*/0));

@@ -10,7 +10,6 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/import_model.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 
@@ -29,8 +28,7 @@ absl::Status RunPose(const PoseVerbFlags& flags) {
       RefuseAuto(flags.step.plan, "a problem is that of one structure"));
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model, ImportToTrain(flags.step));
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
                             BuildStep(std::move(model.graph), flags.step));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,

@@ -231,7 +231,7 @@ absl::StatusOr<std::vector<Place>> StructuresOf(const SweepVerbFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
-                            ImportModel(flags.step.model, /*training=*/true));
+                            ImportToTrain(flags.step));
   LOADLINE_ASSIGN_OR_RETURN(const PlannedStep plain,
                             PoseGraph(model.graph, flags.step, *device, stop));
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<Structure> possible,

@@ -230,6 +230,32 @@ TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
   EXPECT_EQ(CheckJson(check)["supported"], false);
 }
 
+// The table has the advice of the error that import ends with.
+TEST(CheckModel, SaysWhatToDoAboutQuantizedAndOptimizedModels) {
+  const StepFlags quantized = Text(
+      "g (float[4] x) => (uint8[4] y, float s, uint8 z)"
+      " { y, s, z = DynamicQuantizeLinear(x) }");
+  EXPECT_THAT(CheckTable(Check(quantized)),
+              HasSubstr("the model is quantized"));
+  onnx::ModelProto model =
+      models::ModelFromText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
+  const auto advice_for = [&model](const std::string& domain,
+                                   const std::string& op) {
+    model.mutable_graph()->mutable_node(0)->set_domain(domain);
+    model.mutable_graph()->mutable_node(0)->set_op_type(op);
+    auto* import = model.add_opset_import();
+    import->set_domain(domain);
+    import->set_version(1);
+    const std::string path = models::TempFolder() + "/model.onnx";
+    models::WriteFile(path, models::Bytes(model));
+    return CheckTable(Check(File(path)));
+  };
+  EXPECT_THAT(advice_for("com.microsoft", "FusedConv"),
+              HasSubstr("ORT_ENABLE_BASIC"));
+  EXPECT_THAT(advice_for("ai.onnx.ml", "Binarizer"),
+              HasSubstr("extract_model"));
+}
+
 TEST(CheckModel, NamesTheFlagForEachOpenAxis) {
   StepFlags flags = Text(
       "g (float[batch,seq,4] x, float[batch,8,seq] z) => (float[batch,seq,4] y)"
@@ -288,6 +314,30 @@ TEST(CheckModel, SaysThatTheLossDoesNotFit) {
   EXPECT_FALSE(check.loss_status.ok());
   EXPECT_THAT(CheckTable(check), HasSubstr("does not fit"));
   EXPECT_EQ(CheckJson(check)["loss"]["fits"], false);
+}
+
+// As Keras and scikit-learn export classifiers.
+TEST(CheckModel, WarnsWhereTheOutputIsSoftmaxAlready) {
+  StepFlags flags = Text(
+      "g (float[2,4] x) => (float[2,3] y)"
+      " <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+      " { h = MatMul(x, w) y = Softmax<axis=1>(h) }");
+  const ModelCheck check = Check(flags);
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_FALSE(check.AsExported());
+  EXPECT_THAT(CheckTable(check), HasSubstr("'y' is Softmax already"));
+  flags.loss.loss = "mse";
+  EXPECT_TRUE(Check(flags).AsExported());
+}
+
+TEST(CheckModel, NamesTheFlagWhereTheOutputIsTheLoss) {
+  StepFlags flags = Text(
+      "g (float[2,4] x) => (float y)"
+      " <float[4,1] w = {1,2,3,4}>"
+      " { h = MatMul(x, w) y = ReduceMean<keepdims=0>(h) }");
+  EXPECT_THAT(CheckVerdict(Check(flags)), HasSubstr("give --loss model"));
+  flags.loss.loss = "model";
+  EXPECT_TRUE(Check(flags).AsExported());
 }
 
 TEST(CheckModel, RefusesAFileThatIsNoModel) {

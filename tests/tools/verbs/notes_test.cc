@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/models/onnx_test_util.h"
 #include "tests/tools/support/fresh_folder.h"
 #include "tests/tools/support/in_process.h"
 #include "tests/tools/support/model_flags.h"
@@ -50,6 +51,25 @@ TEST(Notes, SayWhichDivisionsOfTheStepNoSplitOverrides) {
       HasSubstr("--no-split: the step stays in one piece; "
                 "--micro-batches 4, --split head=2 is ignored"));
   EXPECT_THAT(OfMlp({"plan", "--no-split"}).err, Not(HasSubstr("ignored")));
+}
+
+TEST(Notes, SayOnceThatTheOutputIsSoftmaxAlready) {
+  const std::string path = FreshFolder() + "/softmax.onnx";
+  models::WriteFile(path, models::Bytes(models::ModelFromText(
+                              "g (float[2,4] x) => (float[2,3] y)"
+                              " <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+                              " { h = MatMul(x, w) y = Softmax<axis=1>(h) }")));
+  for (const std::vector<std::string>& structure :
+       std::vector<std::vector<std::string>>{{}, {"--micro-batches", "auto"}}) {
+    std::vector<std::string> args = {"plan", path, "--machine",
+                                     FixedMachinePath()};
+    args.insert(args.end(), structure.begin(), structure.end());
+    const CommandOutput output = RunInProcess(args);
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    const size_t at = output.err.find("is Softmax already");
+    ASSERT_NE(at, std::string::npos) << output.err;
+    EXPECT_EQ(output.err.find("is Softmax already", at + 1), std::string::npos);
+  }
 }
 
 TEST(Notes, SuggestTheNearestFlag) {
