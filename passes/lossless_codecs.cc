@@ -25,7 +25,7 @@ using Range = IntegerRange;
 using MaybeRange = std::optional<Range>;
 
 // Every element of the output is an element of one of the inputs.
-bool MovesElements(const Node& node) {
+bool TakesElements(const Node& node) {
   static constexpr absl::string_view kMovers[] = {"Transpose", "Slice", "Split",
                                                   "Expand", "Concat"};
   return std::find(std::begin(kMovers), std::end(kMovers), node.op) !=
@@ -34,7 +34,7 @@ bool MovesElements(const Node& node) {
 
 // Every element of output 0 is an element of an input, or 0.
 bool ChoosesElements(const Node& node) {
-  return MovesElements(node) || node.op == "Relu" || node.op == "MaxPool" ||
+  return TakesElements(node) || node.op == "Relu" || node.op == "MaxPool" ||
          node.op == "Max" || node.op == "Min";
 }
 
@@ -121,7 +121,7 @@ class Analysis {
                Range{0, x.dims[static_cast<size_t>(axis)] - 1});
     } else if (node.op == "Cast") {
       Cast(node);
-    } else if (MovesElements(node)) {
+    } else if (TakesElements(node)) {
       MaybeRange all = RangeOf(node.inputs[0]);
       for (size_t i = 1; i < node.inputs.size(); ++i) {
         const MaybeRange range = RangeOf(node.inputs[i]);

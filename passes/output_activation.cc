@@ -5,6 +5,7 @@
 #include "passes/output_activation.h"
 
 #include "absl/strings/str_cat.h"
+#include "passes/example_positions.h"
 
 namespace loadline::passes {
 namespace {
@@ -14,11 +15,6 @@ using models::GraphIndex;
 using models::Node;
 using models::ValueId;
 
-bool MovesElements(const Node& node) {
-  return node.op == "Reshape" || node.op == "Transpose" || node.op == "Cast" ||
-         node.op == "Slice" || node.op == "Identity";
-}
-
 // The node that computes the elements of `id`; null for inputs and parameters.
 const Node* MakerOfElements(const Graph& graph, ValueId id) {
   const GraphIndex index = models::IndexGraph(graph);
@@ -26,7 +22,9 @@ const Node* MakerOfElements(const Graph& graph, ValueId id) {
     const int32_t producer = index.producer[models::Index(id)];
     if (producer < 0) return nullptr;
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
-    if (!MovesElements(node)) return &node;
+    if (!MovesElements(node) && node.op != "Cast" && node.op != "Identity") {
+      return &node;
+    }
     id = node.inputs[0];
   }
 }

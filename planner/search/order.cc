@@ -15,13 +15,13 @@ namespace {
 // What runs before each node: producers of its inputs, and for an update every
 // other reader of the old version. A schedule may run such a reader later; in a
 // start order no two versions are alive at once.
-struct Precedence {
+struct OrderEdges {
   std::vector<std::vector<int>> after;  // by node: its successors
   std::vector<int> waits;               // by node: number of predecessors
 };
 
-Precedence FindPrecedence(const SearchModel& model) {
-  Precedence edges;
+OrderEdges FindOrderEdges(const SearchModel& model) {
+  OrderEdges edges;
   edges.after.resize(model.node_count);
   edges.waits.assign(model.node_count, 0);
   const auto add = [&](int before, int node) {
@@ -57,7 +57,7 @@ Schedule FromOrder(const SearchModel& model, const std::vector<int>& order) {
 // The given order, but nodes that only feed updates, and the updates, as soon
 // as they can run.
 Schedule EarlyUpdates(const SearchModel& model) {
-  Precedence edges = FindPrecedence(model);
+  OrderEdges edges = FindOrderEdges(model);
   std::vector<char> early(model.node_count, 0);
   for (int node = 0; node < model.node_count; ++node) {
     early[node] = IsUpdate(model, node);
@@ -90,7 +90,7 @@ Schedule EarlyUpdates(const SearchModel& model) {
 class FewestBytesOrder {
  public:
   explicit FewestBytesOrder(const SearchModel& model)
-      : model_(model), edges_(FindPrecedence(model)), uses_(model.value_count) {
+      : model_(model), edges_(FindOrderEdges(model)), uses_(model.value_count) {
     for (int node = 0; node < model.node_count; ++node) {
       for (int v : model.reads[node]) ++uses_[v];
     }
@@ -141,7 +141,7 @@ class FewestBytesOrder {
   }
 
   const SearchModel& model_;
-  Precedence edges_;
+  OrderEdges edges_;
   std::vector<int> uses_;  // by value: readers that have not run
   using BytesAndNode = std::pair<int64_t, int>;
   std::priority_queue<BytesAndNode, std::vector<BytesAndNode>,

@@ -26,15 +26,15 @@ using models::Graph;
 using models::Ints;
 using models::ValueId;
 
-constexpr int64_t kBatch = 2, kSide = 3;
+constexpr int64_t kExamples = 2, kSide = 3;
 
 class RandomNet {
  public:
   explicit RandomNet(uint64_t seed) : random_(seed) {}
 
   Graph Make() {
-    values_ = {
-        graph_.AddInput("x", {models::DType::kF32, {kBatch, 3, kSide, kSide}})};
+    values_ = {graph_.AddInput(
+        "x", {models::DType::kF32, {kExamples, 3, kSide, kSide}})};
     values_ = {Conv(values_[0], 8, 1), Conv(values_[0], 8, 1)};
     for (int i = 0; i < 10; ++i) values_.push_back(Step());
     // Every value reaches the output, the last ones through several layers.
@@ -128,14 +128,14 @@ class RandomNet {
                             {"ends", Ints{1 + c}},
                             {"axes", Ints{1}},
                             {"steps", Ints{1}},
-                            {"shape", Ints{kBatch, c + 3, kSide, kSide}}});
+                            {"shape", Ints{kExamples, c + 3, kSide, kSide}}});
       }
       case 10: {  // shuffle
         if (c % 2 != 0) return x;
         const ValueId y =
-            Op("Transpose", {Reshape(x, {kBatch, 2, c / 2, kSide, kSide})},
+            Op("Transpose", {Reshape(x, {kExamples, 2, c / 2, kSide, kSide})},
                {{"perm", Ints{0, 2, 1, 3, 4}}});
-        return Reshape(y, {kBatch, c, kSide, kSide});
+        return Reshape(y, {kExamples, c, kSide, kSide});
       }
       case 11:
         return Op("BatchNormTraining", {x, Weight({c}), Weight({c})},
@@ -154,13 +154,13 @@ class RandomNet {
         const ValueId p = Op("Softmax", {scores}, {{"axis", int64_t{3}}});
         const ValueId y =
             Op("MatMul", {Heads(x), p}, {{"trans_b", int64_t{1}}});
-        return Reshape(y, {kBatch, c, kSide, kSide});
+        return Reshape(y, {kExamples, c, kSide, kSide});
       }
     }
   }
   // [B, C, H, W] -> [B, heads, C / heads, H * W]
   ValueId Heads(ValueId x) {
-    return Reshape(x, {kBatch, 4, Channels(x) / 4, kSide * kSide});
+    return Reshape(x, {kExamples, 4, Channels(x) / 4, kSide * kSide});
   }
 
   std::mt19937_64 random_;

@@ -40,7 +40,7 @@ planner::Machine AnyMachine() {
   return machine;
 }
 
-struct Case {
+struct ZooRun {
   std::string model;
   std::string data;
   std::string loss = "cross_entropy";
@@ -54,11 +54,11 @@ struct Case {
   bool ignores_targets = true;  // every fifth
 };
 
-const Case kCases[] = {{"mlp", "digits-train.npz"},
-                       {"gpt", "text-train.npz"},
-                       {"unet", "digits-train.npz"}};
+const ZooRun kCases[] = {{"mlp", "digits-train.npz"},
+                         {"gpt", "text-train.npz"},
+                         {"unet", "digits-train.npz"}};
 
-tools::StepFlags FlagsFor(const Case& c, int64_t parts) {
+tools::StepFlags FlagsFor(const ZooRun& c, int64_t parts) {
   tools::StepFlags flags;
   flags.model.model = Zoo(c.model + ".onnx");
   flags.model.batch = c.batch;
@@ -94,7 +94,7 @@ std::vector<std::byte> SomeContents(const models::TensorType& type,
 }
 
 // The data; where the case says so, with every fifth target ignored.
-absl::StatusOr<executor::DataSet> DataFor(const Case& c,
+absl::StatusOr<executor::DataSet> DataFor(const ZooRun& c,
                                           const models::Graph& graph) {
   executor::DataSet data;
   if (!c.data.empty()) {
@@ -129,7 +129,7 @@ struct Outcome {
 };
 
 // One step, if the case has no more. After it, SGD's momentum is the gradient.
-absl::StatusOr<Outcome> RunStep(const Case& c, int64_t parts,
+absl::StatusOr<Outcome> RunStep(const ZooRun& c, int64_t parts,
                                 const std::string& budget) {
   tools::StepFlags flags = FlagsFor(c, parts);
   flags.plan.budget = budget;
@@ -213,7 +213,7 @@ double WorstError(const Outcome& whole, const Outcome& divided,
 // Clipped, as gpt is here, and with every fifth target ignored. Other masks of
 // its dropouts than those of the whole batch would change the gradients.
 TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
-  Case c = {"gpt", "text-train.npz"};
+  ZooRun c = {"gpt", "text-train.npz"};
   for (const auto& [precision, tolerance] :
        {std::pair("fp32", 2e-6), std::pair("bf16", 0.02)}) {
     c.precision = precision;
@@ -239,7 +239,7 @@ TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
   }
 }
 
-void ExpectSameBitsAtEveryBudget(const Case& c, int64_t parts) {
+void ExpectSameBitsAtEveryBudget(const ZooRun& c, int64_t parts) {
   const auto keep = RunStep(c, parts, "");
   ASSERT_TRUE(keep.ok()) << c.model << ": " << keep.status();
   for (const char* budget : {"70%", "smallest"}) {
@@ -251,13 +251,13 @@ void ExpectSameBitsAtEveryBudget(const Case& c, int64_t parts) {
 }
 
 TEST(Segments, InMicroBatchesHaveTheSameBitsAtEveryBudget) {
-  const Case c = {
+  const ZooRun c = {
       "gpt", "text-train.npz", "cross_entropy", {"mlp=3", "attention=2"}};
   ExpectSameBitsAtEveryBudget(c, 2);
 }
 
 TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {
-  for (const Case& c : kCases) {
+  for (const ZooRun& c : kCases) {
     const auto whole = RunStep(c, 1, "");
     ASSERT_TRUE(whole.ok()) << c.model << ": " << whole.status();
     double total = 0;
@@ -291,13 +291,13 @@ TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {
 }
 
 TEST(MicroBatches, HaveTheSameBitsAtEveryBudget) {
-  for (const Case& c : kCases) ExpectSameBitsAtEveryBudget(c, 4);
+  for (const ZooRun& c : kCases) ExpectSameBitsAtEveryBudget(c, 4);
 }
 
 // The same as a loop over the parts: a momentum of 1 adds up the gradients of
 // steps that change no weight.
 TEST(MicroBatches, WithOwnStatisticsAreALoopOverTheParts) {
-  Case c = {"resnet18", "digits-train.npz"};
+  ZooRun c = {"resnet18", "digits-train.npz"};
   c.ignores_targets = false;
   c.own_statistics = true;
   const auto parts = RunStep(c, 4, "");
@@ -320,7 +320,7 @@ TEST(MicroBatches, WithOwnStatisticsAreALoopOverTheParts) {
 }
 
 TEST(MicroBatches, WithOwnStatisticsHaveTheSameBitsAtEveryBudget) {
-  Case c = {"resnet18", "digits-train.npz"};
+  ZooRun c = {"resnet18", "digits-train.npz"};
   c.own_statistics = true;
   ExpectSameBitsAtEveryBudget(c, 2);
 }

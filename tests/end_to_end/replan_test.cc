@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CommandResult RunMlp(std::vector<std::string> more) {
+CommandResult RunNineSteps(std::vector<std::string> more) {
   std::vector<std::string> args = {
       "run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
       "9",   "--budget",      "70%",    "--no-recompute",        "--seed",
@@ -22,10 +22,11 @@ CommandResult RunMlp(std::vector<std::string> more) {
 }
 
 TEST(Replan, ChangesNoBitAndReportsBothPlans) {
-  const CommandResult plain = RunMlp({"--json"});
+  const CommandResult plain = RunNineSteps({"--json"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_FALSE(plain.json().contains("replan"));
-  const CommandResult again = RunMlp({"--replan", "--stress", "1", "--json"});
+  const CommandResult again =
+      RunNineSteps({"--replan", "--stress", "1", "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const auto result = again.json();
   EXPECT_EQ(result["losses"], plain.json()["losses"]);
@@ -38,7 +39,7 @@ TEST(Replan, ChangesNoBitAndReportsBothPlans) {
 }
 
 TEST(Replan, SaysWhatBothPlansWerePredictedAndMeasured) {
-  const CommandResult run = RunMlp({"--replan", "--replan-after", "3"});
+  const CommandResult run = RunNineSteps({"--replan", "--replan-after", "3"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("first 3 steps"));
   EXPECT_THAT(run.out, HasSubstr("Planned again with the times of 3 steps"));
@@ -46,24 +47,25 @@ TEST(Replan, SaysWhatBothPlansWerePredictedAndMeasured) {
 
 TEST(Replan, GoesOnFromACheckpointAndEndsWhereNothingIsLeft) {
   const std::string checkpoint = TestFolder("replan") + "/c.safetensors";
-  const CommandResult plain = RunMlp({"--json"});
-  ASSERT_EQ(RunMlp({"--steps", "4", "--checkpoint", checkpoint}).exit_code, 0);
+  const CommandResult plain = RunNineSteps({"--json"});
+  ASSERT_EQ(
+      RunNineSteps({"--steps", "4", "--checkpoint", checkpoint}).exit_code, 0);
   const CommandResult rest =
-      RunMlp({"--checkpoint", checkpoint, "--resume", "--replan",
-              "--replan-after", "2", "--json"});
+      RunNineSteps({"--checkpoint", checkpoint, "--resume", "--replan",
+                    "--replan-after", "2", "--json"});
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["first_step"], 4);
   EXPECT_EQ(rest.json()["losses"].size(), 5u);
   EXPECT_EQ(rest.json()["weights_sha256"], plain.json()["weights_sha256"]);
-  const CommandResult done =
-      RunMlp({"--checkpoint", checkpoint, "--resume", "--replan", "--json"});
+  const CommandResult done = RunNineSteps(
+      {"--checkpoint", checkpoint, "--resume", "--replan", "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_FALSE(done.json().contains("replan"));
   EXPECT_EQ(done.json()["weights_sha256"], plain.json()["weights_sha256"]);
 }
 
 TEST(Replan, GoesWithNoPlanOfOnesOwn) {
-  const CommandResult run = RunMlp({"--replan", "--plan", "p.json"});
+  const CommandResult run = RunNineSteps({"--replan", "--plan", "p.json"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.err, HasSubstr("--replan and --plan"));
 }

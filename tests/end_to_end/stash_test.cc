@@ -161,14 +161,14 @@ planner::Plan OnlyCodecs(const planner::Problem& problem, bool lossy) {
   return *std::move(plan);
 }
 
-struct Outcome {
+struct StashedRun {
   std::vector<float> losses;
   std::string weights;
 };
 
-Outcome Train(const Graph& graph, const planner::Problem& problem,
-              const planner::Plan& plan, executor::Device& device,
-              bool poison = false) {
+StashedRun Train(const Graph& graph, const planner::Problem& problem,
+                 const planner::Plan& plan, executor::Device& device,
+                 bool poison = false) {
   auto program =
       executor::Load(graph, problem, plan, device, {.poison = poison});
   EXPECT_TRUE(program.ok()) << program.status();
@@ -198,8 +198,9 @@ struct Cuda {
   std::unique_ptr<executor::Device> device;
 };
 
-Outcome TrainOnCuda(const Graph& graph, const planner::Problem& problem,
-                    const planner::Plan& plan, uint64_t seed, bool emulated) {
+StashedRun TrainOnCuda(const Graph& graph, const planner::Problem& problem,
+                       const planner::Plan& plan, uint64_t seed,
+                       bool emulated) {
   Cuda cuda(seed, emulated);
   return Train(graph, problem, plan, *cuda.device, seed % 2 == 0);
 }
@@ -219,7 +220,7 @@ TEST(Stash, LosslessPlansHaveTheBitsOfKeepingEverything) {
   EXPECT_EQ(codecs, (std::set<std::string>{"bits", "i16", "u8"}));
   EXPECT_LT(stash.arena_bytes, keep->arena_bytes);
 
-  const Outcome expected = Train(graph, problem, *keep, device);
+  const StashedRun expected = Train(graph, problem, *keep, device);
   {
     CpuDevice plain, poisoned;
     EXPECT_EQ(Train(graph, problem, stash, plain).weights, expected.weights);
@@ -237,7 +238,7 @@ TEST(Stash, LosslessPlansHaveTheBitsOfKeepingEverything) {
               expected.weights);
   }
   for (uint64_t seed : {1, 2}) {
-    const Outcome cuda = TrainOnCuda(graph, problem, stash, seed, false);
+    const StashedRun cuda = TrainOnCuda(graph, problem, stash, seed, false);
     EXPECT_EQ(cuda.losses, expected.losses);
     EXPECT_EQ(cuda.weights, expected.weights);
   }
@@ -247,7 +248,7 @@ TEST(Stash, LosslessPlansHaveTheBitsOfKeepingEverything) {
   EXPECT_GE(planner::UsedCodecs(posed, plan).size(), 2u);
   const auto keep_on_cuda = planner::KeepEverything(posed);
   ASSERT_TRUE(keep_on_cuda.ok()) << keep_on_cuda.status();
-  const Outcome kept = Train(graph, posed, *keep_on_cuda, *cuda.device);
+  const StashedRun kept = Train(graph, posed, *keep_on_cuda, *cuda.device);
   EXPECT_EQ(TrainOnCuda(graph, posed, plan, 4, true).weights, kept.weights);
 }
 
@@ -266,7 +267,7 @@ TEST(Stash, LossyPlansHaveTheSameBitsOnEveryRun) {
   EXPECT_LT(lossy.arena_bytes, lossless.arena_bytes);
 
   CpuDevice one, two, other;
-  const Outcome first = Train(graph, problem, lossy, one);
+  const StashedRun first = Train(graph, problem, lossy, one);
   EXPECT_EQ(Train(graph, problem, lossy, two, true).weights, first.weights);
   EXPECT_NE(Train(graph, problem, lossless, other).weights, first.weights);
   EXPECT_EQ(TrainOnCuda(graph, problem, lossy, 1, false).weights,
@@ -275,7 +276,7 @@ TEST(Stash, LossyPlansHaveTheSameBitsOnEveryRun) {
   const planner::Problem posed = Pose(graph, *cuda.device, errors);
   const planner::Plan plan = OnlyCodecs(posed, true);
   EXPECT_TRUE(planner::FiguresOf(posed, plan).lossy);
-  const Outcome emulated = Train(graph, posed, plan, *cuda.device);
+  const StashedRun emulated = Train(graph, posed, plan, *cuda.device);
   EXPECT_EQ(TrainOnCuda(graph, posed, plan, 3, true).weights, emulated.weights);
   ASSERT_EQ(emulated.losses.size(), first.losses.size());
   for (size_t i = 0; i < first.losses.size(); ++i) {

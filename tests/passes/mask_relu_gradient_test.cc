@@ -13,12 +13,12 @@ using models::Phase;
 using models::ValueId;
 
 // y = Relu(x); z = Neg(y); dx = ReluGrad(dz, y), where dz is Neg(z).
-struct Step {
+struct ReluOfNeg {
   Builder b;
   ValueId y;
   ValueId dz;
 
-  explicit Step(int64_t width = 64) {
+  explicit ReluOfNeg(int64_t width = 64) {
     const ValueId x = b.Input("x", {32, width});
     y = b.Op("Relu", {x});
     const ValueId z = b.Op("Neg", {y});
@@ -33,7 +33,7 @@ struct Step {
 };
 
 TEST(MaskReluGradient, TheGradientReadsBits) {
-  Step step;
+  ReluOfNeg step;
   ExpectBecomes(MaskReluGradient, step.b.graph,
                 "%0 = Relu(x)\n"
                 "%1 = Encode(%0) {codec=positive}\n"
@@ -44,13 +44,13 @@ TEST(MaskReluGradient, TheGradientReadsBits) {
 }
 
 TEST(MaskReluGradient, LeavesAnOutputThatTheBackwardPassReadsOtherwise) {
-  Step step;
+  ReluOfNeg step;
   step.b.Output(step.Backward("Mul", {step.dz, step.y}));
   ExpectUntouched(MaskReluGradient, step.b.graph);
 }
 
 TEST(MaskReluGradient, LeavesAnOutputThatItReadsThroughAView) {
-  Step step;
+  ReluOfNeg step;
   const ValueId view =
       step.b.Op("Reshape", {step.y}, {{"shape", models::Ints{64, 32}}});
   step.b.Output(step.Backward("Neg", {view}));
@@ -58,15 +58,15 @@ TEST(MaskReluGradient, LeavesAnOutputThatItReadsThroughAView) {
 }
 
 TEST(MaskReluGradient, LeavesAnOutputOfTheGraphAndASmallOne) {
-  Step step;
+  ReluOfNeg step;
   step.b.Output(step.y);
   ExpectUntouched(MaskReluGradient, step.b.graph);
-  Step small(/*width=*/8);
+  ReluOfNeg small(/*width=*/8);
   ExpectUntouched(MaskReluGradient, small.b.graph);
 }
 
 TEST(MaskReluGradient, LeavesAGradientAgainstItsOwnOutput) {
-  Step step;
+  ReluOfNeg step;
   step.b.Output(step.Backward("ReluGrad", {step.y, step.y}));
   ExpectUntouched(MaskReluGradient, step.b.graph);
 }

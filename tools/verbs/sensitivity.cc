@@ -44,22 +44,22 @@ std::string Text(const executor::Evaluation& evaluation) {
              : fmt::format("{:.4f}", evaluation.loss);
 }
 
-nlohmann::ordered_json Json(const executor::Evaluation& evaluation) {
+nlohmann::ordered_json ToJson(const executor::Evaluation& evaluation) {
   nlohmann::ordered_json out = {{"loss", evaluation.loss}};
   if (evaluation.accuracy.has_value()) out["accuracy"] = *evaluation.accuracy;
   return out;
 }
 
-nlohmann::ordered_json Json(const Sensitivity& all, double most) {
+nlohmann::ordered_json ToJson(const Sensitivity& all, double most) {
   nlohmann::ordered_json out = {{"format", "loadline.sensitivity/1"},
                                 {"examples", all.whole.examples},
-                                {"whole", Json(all.whole)},
+                                {"whole", ToJson(all.whole)},
                                 {"groups", nlohmann::ordered_json::array()}};
   for (const GroupSensitivity& group : all.groups) {
     nlohmann::ordered_json points = nlohmann::ordered_json::array();
     for (const SensitivityPoint& point : group.points) {
       nlohmann::ordered_json one = {{"sparsity", point.sparsity}};
-      one.update(Json(point.evaluation));
+      one.update(ToJson(point.evaluation));
       points.push_back(std::move(one));
     }
     out["groups"].push_back(
@@ -117,7 +117,7 @@ absl::Status RunSensitivity(const SensitivityVerbFlags& flags) {
         WriteFile(flags.out, DraftRecipe(all, flags.most)));
   }
   if (flags.json) {
-    Print("{}\n", JsonText(Json(all, flags.most)));
+    Print("{}\n", JsonText(ToJson(all, flags.most)));
   } else if (flags.out != "-") {
     PrintTable(all, sparsities, flags.most);
   }

@@ -209,9 +209,9 @@ TEST(CheckCertificate, AddsPartsThatFollowOneAnother) {
 }
 
 // Random changes of real certificates.
-class Corrupter {
+class CertificateCorrupter {
  public:
-  explicit Corrupter(uint64_t seed) : random_(seed) {}
+  explicit CertificateCorrupter(uint64_t seed) : random_(seed) {}
 
   void Corrupt(const Problem& problem, Certificate& certificate) {
     const int64_t changes = random_.In(1, 3);
@@ -313,7 +313,7 @@ TEST(CheckCertificate, LetsNoCorruptedCertificateProveMoreThanTheOptimum) {
     const Oracle oracle = FindLeastStep(problem, budget_bytes, 20'000);
     if (oracle.gave_up || !oracle.step_ns) continue;
     ++certificates;
-    Corrupter corrupter(seed);
+    CertificateCorrupter corrupter(seed);
     for (int i = 0; i < 40; ++i, ++corrupted) {
       Certificate certificate = certified->certificate;
       corrupter.Corrupt(problem, certificate);

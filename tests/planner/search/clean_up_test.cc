@@ -12,7 +12,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kPlenty = int64_t{1} << 40;
+constexpr int64_t kUnlimitedWork = int64_t{1} << 40;
 
 constexpr Item kForward{ItemKind::kRun, 0}, kGrad{ItemKind::kRun, 1},
     kUpdate{ItemKind::kRun, 2}, kOutY{ItemKind::kOut, 2},
@@ -21,7 +21,7 @@ constexpr Item kForward{ItemKind::kRun, 0}, kGrad{ItemKind::kRun, 1},
 Schedule Cleaned(const SearchModel& model, const Schedule& schedule,
                  int64_t target_bytes, double floor_ns = 0) {
   SearchState state(model, schedule, target_bytes);
-  WorkBudget effort{.left = kPlenty};
+  WorkBudget effort{.left = kUnlimitedWork};
   CleanUp(state, effort, floor_ns);
   return state.ToSchedule();
 }
@@ -93,7 +93,7 @@ TEST(CleanUp, NeverLengthensTheStepOrTheExcess) {
     SearchState state(model, schedule, target);
     const double step_ns = state.Makespan();
     const double peak_bytes = state.PeakBytes();
-    WorkBudget effort{.left = kPlenty};
+    WorkBudget effort{.left = kUnlimitedWork};
     CleanUp(state, effort);
     ASSERT_TRUE(state.valid());
     EXPECT_LE(state.Makespan(), step_ns + 1e-6);

@@ -13,11 +13,11 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kWork = 1'000'000;
+constexpr int64_t kPlacementWork = 1'000'000;
 
 WorkBudget Much() {
   WorkBudget effort;
-  effort.left = kWork;
+  effort.left = kPlacementWork;
   return effort;
 }
 

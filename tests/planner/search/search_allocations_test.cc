@@ -64,7 +64,7 @@ Problem TwoLayers() {
   return TransformerProblem(shape);
 }
 
-int64_t PeakOf(const SearchModel& model) {
+int64_t PeakInGivenOrder(const SearchModel& model) {
   return FindLifetimes(model, GivenOrder(model)).peak_bytes;
 }
 
@@ -72,7 +72,7 @@ TEST(Anneal, AllocatesNothingMoveByMove) {
   const Problem problem = TwoLayers();
   for (bool offload : {false, true}) {
     const SearchModel model = MakeSearchModel(problem, true, offload);
-    const int64_t target_bytes = PeakOf(model) * 7 / 10;
+    const int64_t target_bytes = PeakInGivenOrder(model) * 7 / 10;
     // What is there at first, and the lists made anew now and then, count in
     // both.
     constexpr int64_t kMoves = 10'000;
@@ -118,7 +118,7 @@ int64_t AllocationsOfEdits(SearchState& state, TestRandom& random,
 TEST(SearchState, AllocatesNothingEditByEdit) {
   const Problem problem = TwoLayers();
   const SearchModel model = MakeSearchModel(problem, true, true);
-  SearchState state(model, GivenOrder(model), PeakOf(model) * 7 / 10);
+  SearchState state(model, GivenOrder(model), PeakInGivenOrder(model) * 7 / 10);
   TestRandom random(1);
   constexpr int64_t kEdits = 5'000;
   AllocationsOfEdits(state, random, kEdits);  // grows to its size
@@ -130,7 +130,8 @@ TEST(LowerPeak, AllocatesLittleCandidateByCandidate) {
   const Problem problem = TwoLayers();
   for (bool offload : {false, true}) {
     const SearchModel model = MakeSearchModel(problem, true, offload);
-    SearchState state(model, GivenOrder(model), PeakOf(model) * 6 / 10);
+    SearchState state(model, GivenOrder(model),
+                      PeakInGivenOrder(model) * 6 / 10);
     constexpr int64_t kMuch = int64_t{1} << 40;
     WorkBudget effort{.left = kMuch};
     const int64_t price = effort.PriceOf(state);
@@ -146,7 +147,7 @@ TEST(LowerPeak, AllocatesLittleCandidateByCandidate) {
 TEST(ImproveWindows, AllocatesLittleStepByStep) {
   const Problem problem = TwoLayers();
   const SearchModel model = MakeSearchModel(problem, true, false);
-  SearchState state(model, GivenOrder(model), PeakOf(model) * 6 / 10);
+  SearchState state(model, GivenOrder(model), PeakInGivenOrder(model) * 6 / 10);
   constexpr int64_t kMuch = int64_t{1} << 40;
   WorkBudget effort{.left = kMuch};
   ASSERT_TRUE(LowerPeak(state, {}, effort));

@@ -129,7 +129,8 @@ class EverySequence {
 };
 
 // Greedily brought below so many percent of its peak, as far as that goes.
-std::unique_ptr<SearchState> Lowered(const SearchModel& model, int percent) {
+std::unique_ptr<SearchState> LoweredGreedily(const SearchModel& model,
+                                             int percent) {
   const Schedule start = GivenOrder(model);
   auto lowered = std::make_unique<SearchState>(
       model, start, FindLifetimes(model, start).peak_bytes * percent / 100);
@@ -153,7 +154,7 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
     one_window.tuning.window.most_items = 1000;
     const SearchModel model = MakeSearchModel(problem, one_window);
     const std::unique_ptr<SearchState> lowered =
-        Lowered(model, 60 + static_cast<int>(seed % 4) * 10);
+        LoweredGreedily(model, 60 + static_cast<int>(seed % 4) * 10);
     SearchState& state = *lowered;
     if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
@@ -240,7 +241,7 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
     Problem problem = RandomProblem(seed, 30, seed % 2 == 0, seed % 3 != 0);
     if (seed % 3 == 1) AddRandomChoices(seed, problem);
     const SearchModel model = MakeSearchModel(problem, true, true);
-    const std::unique_ptr<SearchState> lowered = Lowered(model, 70);
+    const std::unique_ptr<SearchState> lowered = LoweredGreedily(model, 70);
     SearchState& state = *lowered;
     if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
@@ -273,7 +274,7 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
 TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
   const Problem problem = RandomProblem(7, 60, true, true);
   const SearchModel model = MakeSearchModel(problem, true, true);
-  const std::unique_ptr<SearchState> lowered = Lowered(model, 70);
+  const std::unique_ptr<SearchState> lowered = LoweredGreedily(model, 70);
   SearchState& state = *lowered;
   ASSERT_EQ(state.excess_area(), 0);
   const Schedule old = state.ToSchedule();

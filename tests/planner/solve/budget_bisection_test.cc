@@ -7,11 +7,10 @@
 #include "gtest/gtest.h"
 #include "planner/solve/solve.h"
 #include "tests/planner/support/random_problem.h"
+#include "tests/planner/support/solve_samples.h"
 
 namespace loadline::planner {
 namespace {
-
-constexpr int64_t kWork = 4'000;
 
 TEST(BudgetBisection, LargerBudgetsAreNeverSlowerJustAboveTheBound) {
   int met = 0, apart = 0;

@@ -14,13 +14,12 @@
 #include "planner/verify/verify.h"
 #include "planner/verify/verify_facts.h"
 #include "tests/planner/support/random_problem.h"
+#include "tests/planner/support/solve_samples.h"
 
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kWork = 4'000;
-
-Problem SeededProblem(uint64_t seed) {
+Problem ProblemWithChoices(uint64_t seed) {
   Problem problem = RandomProblem(seed, 15 + static_cast<int>(seed % 25),
                                   seed % 3 == 0, seed % 2 == 0);
   AddRandomChoices(seed, problem);
@@ -50,7 +49,7 @@ void Count(const Problem& problem, const Plan& plan, Used& used) {
 TEST(Permissions, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
   Used by_default, everything;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
-    const Problem problem = SeededProblem(seed);
+    const Problem problem = ProblemWithChoices(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
     for (int percent : {110, 75, 60}) {
@@ -84,7 +83,7 @@ TEST(Permissions, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
 
 TEST(Permissions, AreNoSlowerThanKeepEverythingInItsBytes) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Problem problem = SeededProblem(seed);
+    const Problem problem = ProblemWithChoices(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     SolveOptions options;
@@ -99,7 +98,7 @@ TEST(Permissions, AreNoSlowerThanKeepEverythingInItsBytes) {
 TEST(Permissions, NoneMeansNone) {
   int met = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Problem problem = SeededProblem(seed);
+    const Problem problem = ProblemWithChoices(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     SolveOptions options;
@@ -123,7 +122,7 @@ TEST(Permissions, NoneMeansNone) {
 
 TEST(Permissions, LargerBudgetsAreNeverSlower) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    const Problem problem = SeededProblem(seed);
+    const Problem problem = ProblemWithChoices(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     int64_t last_step_ns = INT64_MAX;

@@ -11,7 +11,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kWork = 2'000'000;  // a fifth of the default
+constexpr int64_t kTransformerWork = 2'000'000;  // a fifth of the default
 
 TEST(Solve, PlansTwelveLayersWithinTheBudget) {
   const Problem problem = TransformerProblem({});
@@ -21,7 +21,7 @@ TEST(Solve, PlansTwelveLayersWithinTheBudget) {
   for (int percent : {75, 50}) {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
-    options.work_limit = kWork;
+    options.work_limit = kTransformerWork;
     options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
@@ -44,7 +44,7 @@ TEST(Solve, FindsWhatToKeepOfManyUnlikeLayers) {
   ASSERT_TRUE(all.ok()) << all.status();
   SolveOptions options;
   options.budget_bytes = all->predicted.peak_bytes / 100 * 40;
-  options.work_limit = kWork;
+  options.work_limit = kTransformerWork;
   const absl::StatusOr<Plan> plan = Solve(problem, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE(static_cast<double>(plan->predicted.step_ns),
@@ -63,7 +63,7 @@ TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {
   const auto copied_bytes = [&](int percent) -> int64_t {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
-    options.work_limit = kWork;
+    options.work_limit = kTransformerWork;
     options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     EXPECT_TRUE(plan.ok()) << plan.status();
@@ -89,7 +89,7 @@ TEST(Solve, OptimizerStateThatDoesNotFitLivesOnTheHost) {
   }
   state_bytes /= 2;  // each appears before and after its update
   SolveOptions options;
-  options.work_limit = kWork / 4;
+  options.work_limit = kTransformerWork / 4;
   options.bound_work_limit = 0;
   const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
   ASSERT_TRUE(smallest.ok()) << smallest.status();

@@ -24,7 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Channels go at step 8; the export is quantized.
-constexpr char kRecipe[] = R"(compression:
+constexpr char kTwoPhases[] = R"(compression:
 - name: hidden
   method: {kind: prune}
   degree: {sparsity: 0.5}
@@ -47,7 +47,7 @@ class EvaluatedPhases : public testing::Test {
     recipe_ = folder + "/recipe.yaml";
     checkpoint_ = folder + "/c.safetensors";
     metrics_ = folder + "/metrics.jsonl";
-    std::ofstream(recipe_) << kRecipe;
+    std::ofstream(recipe_) << kTwoPhases;
   }
 
   absl::StatusOr<PhasedResult> Train(bool resume, Stop stop) {
