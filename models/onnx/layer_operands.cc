@@ -29,6 +29,7 @@ struct Known {
   bool moved = true;              // constant: no arithmetic so far
   std::set<std::string> sources;  // constant: initializers
   Result result = Result::kOther;
+  bool one_output = false;  // product: of a layer with one output
 };
 
 bool IsOneOf(absl::string_view op,
@@ -102,14 +103,44 @@ class Finder {
     }
   }
 
+  // The type of the one initializer that a constant is made of, or null.
+  const TensorType* Source(const Known& value) const {
+    if (!value.constant || value.sources.size() != 1) return nullptr;
+    return &initializers_.find(*value.sources.begin())->second.type;
+  }
+
   // At most one axis of the initializer is longer than one.
   bool IsVector(const Known& value) const {
-    if (!value.constant || value.sources.size() != 1) return false;
-    const TensorType& type =
-        initializers_.find(*value.sources.begin())->second.type;
-    return type.elements() > 1 &&
-           *std::max_element(type.dims.begin(), type.dims.end()) ==
-               type.elements();
+    const TensorType* type = Source(value);
+    return type != nullptr && type->elements() > 1 &&
+           *std::max_element(type->dims.begin(), type->dims.end()) ==
+               type->elements();
+  }
+
+  // A bias of a layer with one output has one element. Numbers without an axis
+  // are no parameters.
+  bool IsOneNumber(const Known& value) const {
+    const TensorType* type = Source(value);
+    return type != nullptr && type->rank() > 0 && type->elements() == 1;
+  }
+
+  // Whether the node, a layer, multiplies by a weight with one output.
+  bool HasOneOutput(const onnx::NodeProto& node) const {
+    const std::string& op = node.op_type();
+    const bool left = op == "MatMul" && Input(node, 0).constant;
+    const TensorType* weight = Source(Input(node, left ? 0 : 1));
+    if (weight == nullptr || weight->rank() == 0) return false;
+    if (weight->rank() == 1) return true;
+    // A weight that was transposed before has its outputs elsewhere.
+    const bool moved = initializers_.count(node.input(left ? 0 : 1)) == 0;
+    const std::vector<int64_t>& dims = weight->dims;
+    const int64_t columns = dims.back(), rows = dims[dims.size() - 2];
+    if (op == "Conv") return dims[0] == 1;
+    if (op == "ConvTranspose") return dims[1] == 1;
+    if (moved) return std::min(rows, columns) == 1;
+    const bool by_rows =
+        left || (op == "Gemm" && IntAttribute(node, "transB", 0) != 0);
+    return (by_rows ? rows : columns) == 1;
   }
 
   // Ones and zeros, or no initializers: as PyTorch writes GroupNorm.
@@ -152,10 +183,15 @@ class Finder {
         activation.result == Result::kRoot) {
       return op == "Pow" ? Result::kRoot : activation.result;
     }
-    if (!IsVector(other)) return Result::kOther;
-    if (op == "Add" && activation.result == Result::kProduct) {
+    const bool after_product =
+        op == "Add" && activation.result == Result::kProduct;
+    if (after_product &&
+        (IsVector(other) || (activation.one_output && IsOneNumber(other)))) {
       Find(other, OperandForm::kFollows, kProductBias);
-    } else if (op == "Mul" && activation.result == Result::kNormalized) {
+      return Result::kOther;
+    }
+    if (!IsVector(other)) return Result::kOther;
+    if (op == "Mul" && activation.result == Result::kNormalized) {
       Find(other, OperandForm::kFollows, "scale of a normalization");
       return Result::kScaled;
     } else if (op == "Add" && activation.result == Result::kScaled) {
@@ -221,6 +257,9 @@ class Finder {
         }
       }
       known.result = ResultOf(node);
+      known.one_output =
+          known.result == Result::kProduct &&
+          (Moves(op) ? Input(node, 0).one_output : HasOneOutput(node));
     }
     for (const auto& name : node.output()) {
       if (!name.empty()) known_[name] = known;

@@ -36,7 +36,8 @@ bool IsWeightInput(const onnx::NodeProto& node, int i);
 // An operand is
 //   - a weight or bias input of a layer (for MatMul, Gemm and Einsum any
 //     input), also through operators that move or cast elements;
-//   - the vector that is added to a product without bias;
+//   - the vector that is added to a product without bias, or the one number,
+//     with an axis, that is added to a product with one output;
 //   - the scale, and the vector added after it, of a normalization that is
 //     written out: x divided by the root of a reduction, or
 //     InstanceNormalization without a scale of its own, as for GroupNorm.

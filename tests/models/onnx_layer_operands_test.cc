@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/onnx/layer_operands.h"
 #include "models/onnx/model_file.h"
 #include "tests/models/onnx_test_util.h"
@@ -60,6 +64,45 @@ TEST(FindLayerOperands, OneVectorIsTheBiasOfAProduct) {
                        "  float[2] more = {1,2}> {"
                        " p = Gemm(x, w, b) y = Add(p, more) }"),
               ElementsAre("b: Gemm", "w: Gemm"));
+}
+
+TEST(FindLayerOperands, OneNumberIsTheBiasOfAProductWithOneOutput) {
+  const auto operands = [](const std::vector<int64_t>& dims,
+                           const std::string& body) {
+    const int64_t elements = std::accumulate(
+        dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
+    const std::vector<int> ones(static_cast<size_t>(elements), 1);
+    return Operands(absl::StrCat(
+        "g (float[2,3] x) => (float y) <float[", absl::StrJoin(dims, ","),
+        "] w = {", absl::StrJoin(ones, ","),
+        "}, float[1] b = {1}, float eps = {1}> {", body, "}"));
+  };
+  const std::string product = " p = MatMul(x, w) y = Add(p, b) ";
+  EXPECT_THAT(operands({3, 1}, product),
+              ElementsAre("b: bias of a product", "w: MatMul"));
+  EXPECT_THAT(operands({3}, product),
+              ElementsAre("b: bias of a product", "w: MatMul"));
+  EXPECT_THAT(operands({1, 3}, " p = Gemm<transB = 1>(x, w) y = Add(b, p) "),
+              ElementsAre("b: bias of a product", "w: Gemm"));
+  EXPECT_THAT(operands({1, 3},
+                       " t = Transpose<perm = [1,0]>(w) p = MatMul(x, t) "
+                       " s = Squeeze(p) y = Add(s, b) "),
+              ElementsAre("b: bias of a product", "w: MatMul"));
+  EXPECT_THAT(operands({1, 2}, " p = MatMul(w, x) y = Add(p, b) "),
+              ElementsAre("b: bias of a product", "w: MatMul"));
+  EXPECT_THAT(operands({1, 3, 1, 1}, " p = Conv(x, w) y = Add(p, b) "),
+              ElementsAre("b: bias of a product", "w: Conv"));
+  // Several outputs, a number without an axis, and a second number.
+  EXPECT_THAT(operands({3, 2}, product), ElementsAre("w: MatMul"));
+  EXPECT_THAT(operands({3, 1}, " p = Gemm<transB = 1>(x, w) y = Add(p, b) "),
+              ElementsAre("w: Gemm"));
+  EXPECT_THAT(operands({2, 3, 1, 1}, " p = Conv(x, w) y = Add(p, b) "),
+              ElementsAre("w: Conv"));
+  EXPECT_THAT(operands({3, 1}, " p = MatMul(x, w) y = Add(p, eps) "),
+              ElementsAre("w: MatMul"));
+  EXPECT_THAT(
+      operands({3, 1}, " p = MatMul(x, w) q = Add(p, eps) y = Add(q, b) "),
+      ElementsAre("w: MatMul"));
 }
 
 TEST(FindLayerOperands, KnowsAWrittenOutRmsNorm) {

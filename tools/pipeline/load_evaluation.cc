@@ -1,11 +1,13 @@
 // Tested by tests/end_to_end/training_test.cc.
 #include "tools/pipeline/load_evaluation.h"
 
+#include <string>
 #include <utility>
 
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
+#include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/import_model.h"
 #include "tools/pipeline/loss_options.h"
@@ -22,6 +24,8 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
                             ImportModel(model, /*training=*/false));
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss_options,
                             LossFor(imported.graph, loss, model.model));
+  const std::string warning = LossWarning(imported.graph, loss);
+  if (!warning.empty()) spdlog::warn(warning);
   loaded->model = imported.graph;
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->graph,

@@ -72,6 +72,23 @@ TEST(Notes, SayOnceThatTheOutputIsSoftmaxAlready) {
   }
 }
 
+TEST(Notes, SayOfAnEvaluationThatTheOutputIsSoftmaxAlready) {
+  const std::string path = FreshFolder() + "/softmax.onnx";
+  models::WriteFile(
+      path,
+      models::Bytes(models::ModelFromText(
+          "g (float[N,1,8,8] image) => (float[N,10] y)"
+          " <int64[1] from = {0}, int64[1] to = {10}, int64[1] axis = {1}>"
+          " { f = Flatten(image) h = Slice(f, from, to, axis) y = "
+          "Softmax<axis=1>(h) }")));
+  const CommandOutput output = RunInProcess(
+      {"eval", path, "--batch", "100", "--data", ZooPath("digits-train.npz")});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  const size_t at = output.err.find("is Softmax already");
+  ASSERT_NE(at, std::string::npos) << output.err;
+  EXPECT_EQ(output.err.find("is Softmax already", at + 1), std::string::npos);
+}
+
 TEST(Notes, SuggestTheNearestFlag) {
   const CommandOutput output =
       RunInProcess({"plan", ZooPath("mlp.onnx"), "--bugdet", "50%"});
