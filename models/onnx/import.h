@@ -112,9 +112,9 @@ struct UnsupportedOperator {
 // The operators that this error lists; empty for any other status.
 std::vector<UnsupportedOperator> UnsupportedOperators(
     const absl::Status& status);
-// What the user can do about these, as the error says it too.
-std::string UnsupportedAdvice(
-    const std::vector<UnsupportedOperator>& operators);
+// What the user can do about them, as the error says it too; empty for any
+// other status.
+std::string UnsupportedAdvice(const absl::Status& status);
 
 }  // namespace loadline::models
 

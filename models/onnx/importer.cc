@@ -425,7 +425,9 @@ void Importer::WarnAtEnd() {
 }
 
 absl::Status Importer::Finish() {
-  if (!unsupported_.empty()) return unsupported_.ToStatus();
+  if (!unsupported_.empty()) {
+    return unsupported_.ToStatus(model_.proto.graph());
+  }
   for (const auto& output : model_.proto.graph().output()) {
     const Binding* binding = Find(output.name());
     if (binding == nullptr || binding->is_sequence) {

@@ -417,7 +417,7 @@ absl::Status CheckNoGradientInFunctions(const onnx::ModelProto& proto) {
       }
     }
   }
-  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus({});
 }
 
 // A model without operators of the default domain need not name its opset.

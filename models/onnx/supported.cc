@@ -20,7 +20,55 @@
 
 namespace loadline::models {
 namespace {
+
 constexpr char kPayload[] = "loadline/unsupported-operators";
+constexpr char kAdvice[] = "loadline/unsupported-advice";
+
+// UnsupportedOperator::why of an old version of an operator.
+constexpr char kBeforeOpset[] = "before opset ";
+
+// What to do about all of them; the nodes do not matter.
+std::string AdviceFor(const std::vector<UnsupportedOperator>& operators) {
+  const auto any = [&operators](auto matches) {
+    return std::any_of(
+        operators.begin(), operators.end(),
+        [&](const UnsupportedOperator& op) { return matches(op.name); });
+  };
+  if (any([](absl::string_view name) {
+        return absl::StrContains(name, "QuantizeLinear") ||
+               absl::StrContains(name, "QLinear");
+      })) {
+    return "the model is quantized: such an export is for inference and is "
+           "evaluated in ONNX Runtime (docs/compression.md has the few lines); "
+           "give the model in float";
+  }
+  if (any([](absl::string_view name) {
+        return absl::StartsWith(name, "com.microsoft");
+      })) {
+    return "ONNX Runtime's optimizer writes operators of the domain "
+           "com.microsoft: give the model as it was before, or optimized at "
+           "level ORT_ENABLE_BASIC";
+  }
+  if (std::all_of(operators.begin(), operators.end(),
+                  [](const UnsupportedOperator& op) {
+                    return absl::StartsWith(op.why, kBeforeOpset);
+                  })) {
+    return "export the model again with opset 17 to 22";
+  }
+  std::string advice =
+      "write these parts of the model with other operators "
+      "(models/ops/operators.md lists those there are) and export it again, or "
+      "add the operators as CONTRIBUTING.md says";
+  if (any([](absl::string_view name) {
+        return absl::StartsWith(name, "ai.onnx.ml::");
+      })) {
+    absl::StrAppend(&advice,
+                    "; what only makes labels of scores, as scikit-learn's "
+                    "exports have it, onnx.utils.extract_model cuts off");
+  }
+  return advice;
+}
+
 }  // namespace
 
 bool IsUnsupported(const absl::Status& status) {
@@ -43,40 +91,8 @@ std::vector<UnsupportedOperator> UnsupportedOperators(
   return operators;
 }
 
-std::string UnsupportedAdvice(
-    const std::vector<UnsupportedOperator>& operators) {
-  const auto any = [&operators](auto matches) {
-    return std::any_of(
-        operators.begin(), operators.end(),
-        [&](const UnsupportedOperator& op) { return matches(op.name); });
-  };
-  if (any([](absl::string_view name) {
-        return absl::StrContains(name, "QuantizeLinear") ||
-               absl::StrContains(name, "QLinear");
-      })) {
-    return "the model is quantized: such an export is for inference and is "
-           "evaluated in ONNX Runtime (docs/compression.md has the few lines); "
-           "give the model in float";
-  }
-  if (any([](absl::string_view name) {
-        return absl::StartsWith(name, "com.microsoft");
-      })) {
-    return "ONNX Runtime's optimizer writes operators of the domain "
-           "com.microsoft: give the model as it was before, or optimized at "
-           "level ORT_ENABLE_BASIC";
-  }
-  std::string advice =
-      "write these parts of the model with other operators "
-      "(models/ops/operators.md lists those there are) and export it again, or "
-      "add the operators as CONTRIBUTING.md says";
-  if (any([](absl::string_view name) {
-        return absl::StartsWith(name, "ai.onnx.ml::");
-      })) {
-    absl::StrAppend(&advice,
-                    "; what only makes labels of scores, as scikit-learn's "
-                    "exports have it, onnx.utils.extract_model cuts off");
-  }
-  return advice;
+std::string UnsupportedAdvice(const absl::Status& status) {
+  return std::string(status.GetPayload(kAdvice).value_or(absl::Cord()));
 }
 
 namespace onnx_internal {
@@ -115,9 +131,28 @@ void UnsupportedList::Add(const onnx::NodeProto& node, const std::string& why) {
       node.name().empty() && node.output_size() > 0
           ? absl::StrCat("maker of ", node.output(0))
           : node.name());
+  made_.insert(node.output().begin(), node.output().end());
 }
 
-absl::Status UnsupportedList::ToStatus() const {
+std::vector<std::string> UnsupportedList::OutputsWithout(
+    const onnx::GraphProto& graph) const {
+  std::set<std::string> made = made_;
+  for (const auto& node : graph.node()) {
+    const std::vector<std::string> read = ReadNames(node);
+    if (std::any_of(read.begin(), read.end(), [&made](const auto& name) {
+          return !name.empty() && made.count(name) > 0;
+        })) {
+      made.insert(node.output().begin(), node.output().end());
+    }
+  }
+  std::vector<std::string> outputs;
+  for (const auto& output : graph.output()) {
+    if (made.count(output.name()) == 0) outputs.push_back(output.name());
+  }
+  return outputs;
+}
+
+absl::Status UnsupportedList::ToStatus(const onnx::GraphProto& graph) const {
   std::string text = "the model needs operators that are not supported:";
   std::vector<std::string> lines;
   std::vector<UnsupportedOperator> operators;
@@ -130,8 +165,17 @@ absl::Status UnsupportedList::ToStatus() const {
         absl::StrCat(name, "\t", why, "\t", absl::StrJoin(nodes, "\t")));
     operators.push_back({name, why, nodes});
   }
-  absl::StrAppend(&text, "\n", UnsupportedAdvice(operators));
+  std::string advice = AdviceFor(operators);
+  const std::vector<std::string> outputs = OutputsWithout(graph);
+  if (!outputs.empty()) {
+    absl::StrAppend(&advice,
+                    "; onnx.utils.extract_model cuts the model to outputs that "
+                    "need none of them: ",
+                    absl::StrJoin(outputs, ", "));
+  }
+  absl::StrAppend(&text, "\n", advice);
   absl::Status status = absl::UnimplementedError(text);
+  status.SetPayload(kAdvice, absl::Cord(advice));
   status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, "\n")));
   return status;
 }
@@ -247,7 +291,7 @@ std::string OldMeaningOf(const onnx::NodeProto& node, int opset) {
   if (opset == 0 || !InDefaultDomain(node)) return "";
   for (const OldMeaning& old : kOldMeanings) {
     if (node.op_type() == old.name && opset < old.first_opset) {
-      return absl::StrCat("before opset ", old.first_opset);
+      return absl::StrCat(kBeforeOpset, old.first_opset);
     }
   }
   return "";
@@ -263,7 +307,7 @@ absl::Status CheckVersions(const onnx::GraphProto& graph, int opset) {
     const std::string old = OldMeaningOf(graph.node(i), opset);
     if (!old.empty()) unsupported.Add(graph.node(i), old);
   }
-  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus(graph);
 }
 
 absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
@@ -284,7 +328,7 @@ absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
       unsupported.Add(node, "");
     }
   }
-  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus(graph);
 }
 
 }  // namespace onnx_internal

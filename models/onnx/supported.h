@@ -3,6 +3,7 @@
 #define LOADLINE_MODELS_ONNX_SUPPORTED_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,14 +24,18 @@ class UnsupportedList {
   // `why` is empty for an unknown operator.
   void Add(const onnx::NodeProto& node, const std::string& why);
   bool empty() const { return nodes_.empty(); }
-  // Unimplemented, with counts, node names and what to do. IsUnsupported is
-  // true for it.
-  absl::Status ToStatus() const;
+  // Unimplemented, with counts, node names and what to do, also if some of the
+  // graph's outputs need none of them. IsUnsupported is true for it.
+  absl::Status ToStatus(const onnx::GraphProto& graph) const;
 
  private:
+  // Of the graph's outputs, those that need none of the nodes.
+  std::vector<std::string> OutputsWithout(const onnx::GraphProto& graph) const;
+
   // By operator and why.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>>
       nodes_;
+  std::set<std::string> made_;  // the outputs of these nodes
 };
 
 // Operators that differentiate and update: Gradient, Adagrad, Adam, Momentum.

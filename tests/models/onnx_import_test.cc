@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
@@ -142,6 +143,33 @@ TEST(ImportOnnx, ListsEveryUnsupportedOperator) {
   EXPECT_EQ(listed[0].why, "");
   EXPECT_THAT(listed[0].nodes, ElementsAre("a", "b"));
   EXPECT_THAT(UnsupportedOperators(absl::UnimplementedError("x")), IsEmpty());
+}
+
+TEST(ImportOnnx, NamesOutputsThatNeedNoUnsupportedOperator) {
+  const auto advice = [](const std::string& outputs) {
+    const absl::Status status =
+        ImportText("g (float[2,3,8,8] x) => (" + outputs +
+                   ") { a = Relu(x) b = Relu(a) c = Det(a) d = Neg(c) }")
+            .status();
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(UnsupportedAdvice(status)));
+    return UnsupportedAdvice(status);
+  };
+  EXPECT_THAT(advice("float a, float[2,3] d, float b, float[2,3] c"),
+              EndsWith("need none of them: a, b"));
+  EXPECT_THAT(advice("float[2,3] d"), Not(HasSubstr("none of them")));
+  EXPECT_THAT(UnsupportedAdvice(absl::UnimplementedError("x")), IsEmpty());
+}
+
+TEST(ImportOnnx, AsksForANewerOpsetWhereOperatorsAreOld) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[1,3,8,8] x) => (float[1,3,16,16] y)"
+      " <float[4] scales = {1,1,2,2}> { y = Upsample<mode=\"nearest\">(x,"
+      " scales) }");
+  model.mutable_opset_import(0)->set_version(9);
+  const absl::Status status = ImportOnnxBytes(Bytes(model), {}).status();
+  EXPECT_EQ(UnsupportedAdvice(status),
+            "export the model again with opset 17 to 22");
 }
 
 // transformers' Cohere: the file of dynamo=False has a 2 for a -1.

@@ -398,7 +398,7 @@ std::string CheckTable(const ModelCheck& check) {
                      op.nodes.size(), ": ", absl::StrJoin(op.nodes, ", ")));
   }
   if (!check.unsupported.empty()) {
-    row("what to do", models::UnsupportedAdvice(check.unsupported));
+    row("what to do", models::UnsupportedAdvice(check.status));
   }
   for (const std::string& warning : check.warnings) row("warning", warning);
   return absl::StrCat(out, "\n", Wrapped(CheckVerdict(check), 0), "\n");
