@@ -243,7 +243,8 @@ class Classifier {
     }
     auto operand = model_.layer_operands.find(name);
     if (operand != model_.layer_operands.end() &&
-        !(one && IsInventedName(name))) {
+        !(one && IsInventedName(name)) &&
+        !(of_state_dict_ && ScalesProduct(operand->second.op))) {
       const auto& [form, op] = operand->second;
       if (of_state_dict_ && !IsInventedName(name)) {
         if (IsBufferByContents(name, says, tensor)) {
@@ -257,7 +258,8 @@ class Classifier {
       const bool doubtful =
           (form == OperandForm::kComputed && says != NameSays::kParameter) ||
           (form == OperandForm::kFollows && op == kProductBias &&
-           tensor.type.rank() > 1);
+           tensor.type.rank() > 1) ||
+          ScalesProduct(op);
       if (form == OperandForm::kInput || says != NameSays::kBuffer) {
         if (doubtful) trained_anyway_.push_back(name);
         return Trained(form == OperandForm::kFollows
@@ -298,6 +300,10 @@ class Classifier {
       left_out_.push_back(name);
       return NotTrained("a table, by its contents");
     }
+    // Keras' epsilons and factors; its parameters are variables.
+    if (model_.proto.producer_name() == "tf2onnx" && tensor.type.rank() == 0) {
+      return NotTrained("a number without an axis");
+    }
     left_out_.push_back(name);
     return NotTrained(table ? "a table, by its contents"
                             : "no operand of a layer");
@@ -322,6 +328,12 @@ class Classifier {
 
   static bool IsProduct(absl::string_view op) {
     return op == "MatMul" || op == "Gemm" || op == "Einsum";
+  }
+
+  // What is left of a normalization, or a buffer. Where names and contents tell
+  // them apart, these decide.
+  static bool ScalesProduct(absl::string_view op) {
+    return op == kProductScale || op == kScaledProductBias;
   }
 
   // A kernel may be a filter that the author computed.

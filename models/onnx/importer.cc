@@ -412,8 +412,10 @@ void Importer::WarnAtEnd() {
   if (convolves && !normalizes && options_.training) {
     Warn(absl::StrCat(
         "the model convolves but has no BatchNormalization; if the original "
-        "has some, the exporter folded it away: export with ",
-        kFlags));
+        "has some, the exporter folded it away",
+        model_.proto.producer_name() == "pytorch"
+            ? absl::StrCat(": export with ", kFlags)
+            : ""));
   }
   if (restored > 0) {
     Warn(absl::StrCat(

@@ -62,6 +62,16 @@ NameSays WhatNameSays(absl::string_view name) {
         "mask_embeddings"}) {
     if (name == masked) return NameSays::kParameter;
   }
+  // A variable of TensorFlow. Statistics of a batch normalization are variables
+  // too.
+  if (absl::StrContains(name, "ReadVariableOp")) {
+    const std::string lower = absl::AsciiStrToLower(name);
+    return absl::StrContains(lower, "batchnorm") ||
+                   absl::StrContains(lower, "batch_norm") ||
+                   absl::StrContains(lower, "moving")
+               ? NameSays::kNothing
+               : NameSays::kParameter;
+  }
   NameSays says = NameSays::kNothing;
   for (absl::string_view word :
        absl::StrSplit(name, absl::ByAnyChar("_:/0123456789"))) {

@@ -10,18 +10,27 @@
 
 #include "absl/strings/string_view.h"
 #include "models/onnx/node_attributes.h"
+#include "models/onnx/supported.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
+constexpr char kNormalizationScale[] = "scale of a normalization";
+constexpr char kNormalizationBias[] = "bias of a normalization";
+
 // What an activation is, as far as a bias or a scale may follow it.
 enum class Result {
   kOther,
-  kProduct,     // of a layer without bias
+  kProduct,  // of a layer without bias
+  kScaledProduct,
   kNormalized,  // without a scale
   kScaled,      // normalized and scaled, without a bias
   kStatistic,   // a reduction, and what is computed from it
   kRoot,        // a root of a statistic, or its reciprocal
+  // As TensorFlow writes (x - mean) / root * scale + bias, which is
+  // x * (scale / root) + (bias - mean * (scale / root)):
+  kScaledRoot,       // scale / root
+  kScaledStatistic,  // mean * (scale / root)
 };
 
 struct Known {
@@ -70,6 +79,20 @@ bool HasBias(const onnx::NodeProto& node) {
   return node.input_size() > 2 && !node.input(2).empty();
 }
 
+// Whether a Loop hands on its body's input i unchanged. Inputs are the turn,
+// the condition and the values; outputs the condition and the values.
+bool StaysTheSame(const onnx::GraphProto& body, int i) {
+  if (i < 2 || i > body.output_size()) return false;
+  std::string name = body.output(i - 1).name();
+  for (int n = body.node_size() - 1; n >= 0; --n) {
+    const auto& node = body.node(n);
+    if (node.op_type() == "Identity" && node.output(0) == name) {
+      name = node.input(0);
+    }
+  }
+  return name == body.input(i).name();
+}
+
 class Finder {
  public:
   Finder(const onnx::GraphProto& graph,
@@ -115,6 +138,12 @@ class Finder {
     return type != nullptr && type->elements() > 1 &&
            *std::max_element(type->dims.begin(), type->dims.end()) ==
                type->elements();
+  }
+
+  // Of one axis or several.
+  bool IsAffine(const Known& value) const {
+    const TensorType* type = Source(value);
+    return type != nullptr && type->elements() > 1;
   }
 
   // A bias of a layer with one output has one element. Numbers without an axis
@@ -179,6 +208,15 @@ class Finder {
   Result Combined(const onnx::NodeProto& node, const Known& activation,
                   const Known& other) {
     const std::string& op = node.op_type();
+    if (op == "Mul" && activation.result == Result::kRoot && IsAffine(other)) {
+      Find(other, OperandForm::kFollows, kNormalizationScale);
+      return Result::kScaledRoot;
+    }
+    if (IsOneOf(op, {"Add", "Sub"}) &&
+        activation.result == Result::kScaledStatistic && IsAffine(other)) {
+      Find(other, OperandForm::kFollows, kNormalizationBias);
+      return Result::kOther;
+    }
     if (activation.result == Result::kStatistic ||
         activation.result == Result::kRoot) {
       return op == "Pow" ? Result::kRoot : activation.result;
@@ -192,10 +230,15 @@ class Finder {
     }
     if (!IsVector(other)) return Result::kOther;
     if (op == "Mul" && activation.result == Result::kNormalized) {
-      Find(other, OperandForm::kFollows, "scale of a normalization");
+      Find(other, OperandForm::kFollows, kNormalizationScale);
       return Result::kScaled;
+    } else if (op == "Mul" && activation.result == Result::kProduct) {
+      Find(other, OperandForm::kFollows, kProductScale);
+      return Result::kScaledProduct;
+    } else if (op == "Add" && activation.result == Result::kScaledProduct) {
+      Find(other, OperandForm::kFollows, kScaledProductBias);
     } else if (op == "Add" && activation.result == Result::kScaled) {
-      Find(other, OperandForm::kFollows, "bias of a normalization");
+      Find(other, OperandForm::kFollows, kNormalizationBias);
     }
     return Result::kOther;
   }
@@ -229,19 +272,55 @@ class Finder {
          (op == "Mul" && a.result == Result::kRoot))) {
       return Result::kNormalized;
     }
+    if (op == "Mul" &&
+        (a.result == Result::kScaledRoot || b.result == Result::kScaledRoot)) {
+      const Known& factor = a.result == Result::kScaledRoot ? b : a;
+      return factor.result == Result::kStatistic ? Result::kScaledStatistic
+                                                 : Result::kScaled;
+    }
     const auto statistic = [](const Known& v) {
       return v.result == Result::kStatistic || v.result == Result::kRoot;
     };
     return statistic(a) && statistic(b) ? Result::kStatistic : Result::kOther;
   }
 
+  // Whether everything that the node reads, its bodies too, is constant.
+  bool IsConstant(const onnx::NodeProto& node) const {
+    const std::vector<std::string> names = ReadNames(node);
+    return std::all_of(names.begin(), names.end(), [this](const auto& name) {
+      const auto it = known_.find(name);
+      return name.empty() || it == known_.end() || it->second.constant;
+    });
+  }
+
+  void FindInputs(const onnx::NodeProto& node) {
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (IsWeightInput(node, i)) {
+        Find(Input(node, i), OperandForm::kInput, node.op_type());
+      }
+    }
+  }
+
+  // Branches of an If, and the body of a Loop, read names from around them. A
+  // Loop hands values on from turn to turn; those that stay the same are what
+  // they are outside.
+  void VisitBodies(const onnx::NodeProto& node) {
+    for (const auto& attribute : node.attribute()) {
+      if (!attribute.has_g()) continue;
+      const onnx::GraphProto& body = attribute.g();
+      for (int i = 0; i < body.input_size(); ++i) {
+        known_[body.input(i).name()] =
+            node.op_type() == "Loop" && StaysTheSame(body, i) ? Input(node, i)
+                                                              : Known();
+      }
+      for (const auto& inner : body.node()) Visit(inner);
+    }
+  }
+
   void Visit(const onnx::NodeProto& node) {
     const std::string& op = node.op_type();
-    bool constant = true;
-    for (int i = 0; i < node.input_size(); ++i) {
-      if (!node.input(i).empty())
-        constant = constant && Input(node, i).constant;
-    }
+    const bool constant = IsConstant(node);
+    VisitBodies(node);
     Known known;
     // A table of which rows are read, also at positions known beforehand.
     if (IsOneOf(op, {"Gather", "GatherND"}) &&
@@ -251,11 +330,7 @@ class Finder {
     if (constant) {
       known = Constant(node);
     } else {
-      for (int i = 0; i < node.input_size(); ++i) {
-        if (IsWeightInput(node, i)) {
-          Find(Input(node, i), OperandForm::kInput, op);
-        }
-      }
+      FindInputs(node);
       known.result = ResultOf(node);
       known.one_output =
           known.result == Result::kProduct &&

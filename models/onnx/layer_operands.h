@@ -21,6 +21,11 @@ enum class OperandForm {
 // LayerOperand::op of a vector that is added to a product.
 inline constexpr char kProductBias[] = "bias of a product";
 
+// Of the vectors that multiply a product without bias and are added then, as a
+// batch normalization leaves them that the exporter folded into constants.
+inline constexpr char kProductScale[] = "scale of a product";
+inline constexpr char kScaledProductBias[] = "bias of a scaled product";
+
 struct LayerOperand {
   OperandForm form;  // the first of its forms in the order above
   std::string op;    // the layer: "Conv", kProductBias
@@ -38,9 +43,12 @@ bool IsWeightInput(const onnx::NodeProto& node, int i);
 //     input), also through operators that move or cast elements;
 //   - the vector that is added to a product without bias, or the one number,
 //     with an axis, that is added to a product with one output;
+//   - the vector that multiplies a product without bias, and the one added
+//   then;
 //   - the scale, and the vector added after it, of a normalization that is
 //     written out: x divided by the root of a reduction, or
-//     InstanceNormalization without a scale of its own, as for GroupNorm.
+//     InstanceNormalization without a scale of its own, as for GroupNorm;
+//   - the same in the branches of an If and the body of a Loop.
 std::map<std::string, LayerOperand> FindLayerOperands(
     const onnx::GraphProto& graph,
     const std::map<std::string, Tensor>& initializers);

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "models/onnx/check_shapes.h"
 #include "models/onnx/convert_opset.h"
+#include "models/onnx/folded_biases.h"
 #include "models/onnx/function_size.h"
 #include "models/onnx/guard.h"
 #include "models/onnx/input_shapes.h"
@@ -477,6 +478,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   for (const std::string& text : prepared.marks.left_out) {
     prepared.warnings.push_back(text);
   }
+  const std::string folded = FoldedBiasesWarning(*model);
+  if (!folded.empty()) prepared.warnings.push_back(folded);
   ClipAtNumbers(model->mutable_graph());
   const std::string detached =
       DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);

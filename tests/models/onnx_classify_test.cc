@@ -167,6 +167,39 @@ TEST(ClassifyInitializers, SingleNumbersUnderInventedNamesAreNot) {
               ElementsAre("gain"));
 }
 
+// tf2onnx names variables so; its constants have the names of their operators.
+TEST(ClassifyInitializers, VariablesOfTensorFlowAreTrained) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,2,2] x) => (float[2,2,2] y)"
+      " <float[2,2] \"query/Add/ReadVariableOp:0\" = {1,2,3,4},"
+      "  float[2,2] \"bn/batchnorm/ReadVariableOp_1:0\" = {1,2,3,4},"
+      "  float[2,2] \"Cast/x:0\" = {1,2,3,4}, float \"add/y:0\" = {2}> {"
+      " a = Add(x, \"query/Add/ReadVariableOp:0\")"
+      " b = Add(a, \"bn/batchnorm/ReadVariableOp_1:0\")"
+      " c = Add(b, \"Cast/x:0\") y = Add(c, \"add/y:0\") }");
+  model.set_producer_name("tf2onnx");
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+              ElementsAre("query/Add/ReadVariableOp:0"));
+  EXPECT_THAT(imported->warnings,
+              ElementsAre(HasSubstr("query/Add/ReadVariableOp:0; --freeze"),
+                          AllOf(HasSubstr("not trained"),
+                                HasSubstr("ReadVariableOp_1:0, Cast/x:0;"))));
+}
+
+TEST(ClassifyInitializers, WarnsAboutTheScaleOfAProduct) {
+  const Imported imported = ImportClassified(
+      "g (float[2,2] x) => (float[2,2] y)"
+      " <float[2,2] w = {1,2,3,4}, float[2] v = {1,2}, float[2] u = {3,4}> {"
+      " p = MatMul(x, w) q = Mul(p, v) y = Add(q, u) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              ElementsAre("w", "v", "u"));
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("trained, although"),
+                                HasSubstr(": v, u; --freeze"))));
+}
+
 TEST(ClassifyInitializers, MasksAreToldByTheirContents) {
   EXPECT_THAT(
       Trained("g (float[2] x) => (float[2] y)"

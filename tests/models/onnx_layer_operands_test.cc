@@ -115,6 +115,55 @@ TEST(FindLayerOperands, KnowsAWrittenOutRmsNorm) {
               ElementsAre("scale: scale of a normalization"));
 }
 
+TEST(FindLayerOperands, KnowsTheNormalizationOfTensorFlow) {
+  EXPECT_THAT(
+      Operands("g (float[2,4] x) => (float[2,4] y)"
+               " <float[4] gamma = {1,2,3,4}, float[2,2] table = {1,2,3,4},"
+               "  float[4] beta = {1,2,3,4}, float eps = {0.1}> {"
+               " m = ReduceMean<keepdims = 1>(x) n = Neg(m)"
+               " d = Sub(x, m) s = Mul(d, d)"
+               " v = ReduceMean<keepdims = 1>(s) e = Add(v, eps)"
+               " r = Sqrt(e) i = Reciprocal(r) f = Mul(i, gamma)"
+               " a = Mul(x, f) b = Mul(n, f) c = Add(b, beta)"
+               " y = Add(a, c) }"),
+      ElementsAre("beta: bias of a normalization",
+                  "gamma: scale of a normalization"));
+}
+
+TEST(FindLayerOperands, AVectorMayScaleAProductBeforeItsBias) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[2,2] w = {1,2,3,4}, float[2] scale = {1,2},"
+                       "  float[2] shift = {1,2}, float[2] more = {1,2}> {"
+                       " p = MatMul(x, w) q = Mul(p, scale) r = Add(q, shift)"
+                       " y = Mul(r, more) }"),
+              ElementsAre("scale: scale of a product",
+                          "shift: bias of a scaled product", "w: MatMul"));
+}
+
+TEST(FindLayerOperands, LooksIntoLoopsAndBranches) {
+  // The loop hands on `kept` and changes `h`; it reads `outside` around it.
+  EXPECT_THAT(
+      Operands("g (float[2,2] x, bool more) => (float[2,2] y)"
+               " <int64 turns = {3}, float[2,2] w = {1,2,3,4},"
+               "  float[2,2] u = {1,2,3,4}, float[2,2] outside = {1,2,3,4},"
+               "  float[2] b = {1,2}> {"
+               " y, last, same = Loop(turns, more, x, u, w) <body = body"
+               "   (int64 i, bool c, float[2,2] h, float[2,2] changed,"
+               "    float[2,2] kept)"
+               "   => (bool d, float[2,2] next, float[2,2] other,"
+               "       float[2,2] handed) {"
+               "   d = Identity(c) p = MatMul(h, kept) q = Add(p, b)"
+               "   r = MatMul(q, changed) next = MatMul(r, outside)"
+               "   other = Mul(changed, changed) handed = Identity(kept) }> }"),
+      ElementsAre("b: bias of a product", "outside: MatMul", "w: MatMul"));
+  EXPECT_THAT(Operands("g (float[2,2] x, bool which) => (float[2,2] y)"
+                       " <float[2,2] w = {1,2,3,4}, float[2,2] v = {1,2,3,4}> {"
+                       " y = If(which) <then_branch = a () => (float[2,2] p) {"
+                       "   p = MatMul(x, w) }, else_branch = b () =>"
+                       "   (float[2,2] q) { q = MatMul(x, v) }> }"),
+              ElementsAre("v: MatMul", "w: MatMul"));
+}
+
 TEST(FindLayerOperands, KnowsGroupNormOnInstanceNormalization) {
   EXPECT_THAT(
       Operands("g (float[1,4,2] x) => (float[1,4,2] y)"
