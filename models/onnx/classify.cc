@@ -277,6 +277,13 @@ class Classifier {
       if (of_state_dict_ && one) left_out_.push_back(name);
       return NotTrained("a buffer, by its name");
     }
+    // An exporter's constant, such as the factor of an attention. PyTorch's
+    // files have a model's own names.
+    if (model_.proto.producer_name() != "pytorch" && tensor.type.rank() == 0 &&
+        !IsVariable(name)) {
+      if (model_.proto.producer_name() != "tf2onnx") left_out_.push_back(name);
+      return NotTrained("a number without an axis");
+    }
     // The older exporter's names of tensors that it computed from others, most
     // of which are parameters.
     const bool computed = absl::StartsWith(name, "onnx::");
@@ -299,10 +306,6 @@ class Classifier {
       }
       left_out_.push_back(name);
       return NotTrained("a table, by its contents");
-    }
-    // Keras' epsilons and factors; its parameters are variables.
-    if (model_.proto.producer_name() == "tf2onnx" && tensor.type.rank() == 0) {
-      return NotTrained("a number without an axis");
     }
     left_out_.push_back(name);
     return NotTrained(table ? "a table, by its contents"

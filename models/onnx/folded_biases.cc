@@ -1,5 +1,6 @@
 // A bias is an input of the layer, or is added to its output, which may be
-// scaled or moved before. Tested in tests/models/onnx_folded_biases_test.cc.
+// scaled, moved or added to another layer's before. Tested in
+// tests/models/onnx_folded_biases_test.cc.
 #include "models/onnx/folded_biases.h"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 using Readers = std::map<std::string, std::vector<const onnx::NodeProto*>>;
 
 bool MayStandBeforeBias(const onnx::NodeProto& node) {
-  static constexpr const char* kOps[] = {"Reshape",   "Transpose", "Squeeze",
-                                         "Unsqueeze", "Identity",  "Mul"};
+  static constexpr const char* kOps[] = {
+      "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity", "Mul", "Add"};
   return std::find(std::begin(kOps), std::end(kOps), node.op_type()) !=
          std::end(kOps);
 }
@@ -29,10 +30,11 @@ bool IsAddedTo(std::string value, const Readers& readers,
     const auto found = readers.find(value);
     if (found == readers.end() || found->second.size() != 1) return false;
     const onnx::NodeProto& node = *found->second[0];
-    if (node.op_type() == "Add") {
-      return std::any_of(
-          node.input().begin(), node.input().end(),
-          [&](const auto& name) { return initializers.count(name) > 0; });
+    if (node.op_type() == "Add" &&
+        std::any_of(
+            node.input().begin(), node.input().end(),
+            [&](const auto& name) { return initializers.count(name) > 0; })) {
+      return true;
     }
     if (!MayStandBeforeBias(node)) return false;
     value = node.output(0);

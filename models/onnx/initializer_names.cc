@@ -25,6 +25,10 @@ bool IsInventedName(absl::string_view name) {
          absl::StartsWith(stem, "onnx::");
 }
 
+bool IsVariable(absl::string_view name) {
+  return absl::StrContains(name, "ReadVariableOp");
+}
+
 NameSays WhatNameSays(absl::string_view name) {
   static const auto* const kParameter = new std::set<std::string>{
       "w",        "b",       "weight", "weights", "bias",       "biases",
@@ -62,9 +66,8 @@ NameSays WhatNameSays(absl::string_view name) {
         "mask_embeddings"}) {
     if (name == masked) return NameSays::kParameter;
   }
-  // A variable of TensorFlow. Statistics of a batch normalization are variables
-  // too.
-  if (absl::StrContains(name, "ReadVariableOp")) {
+  // Statistics of a batch normalization are variables too.
+  if (IsVariable(name)) {
     const std::string lower = absl::AsciiStrToLower(name);
     return absl::StrContains(lower, "batchnorm") ||
                    absl::StrContains(lower, "batch_norm") ||

@@ -10,6 +10,9 @@ namespace loadline::models::onnx_internal {
 // Names such as val_72, _val_3, onnx::MatMul_12, Constant_5.
 bool IsInventedName(absl::string_view name);
 
+// As tf2onnx names the variables of a TensorFlow or Keras model.
+bool IsVariable(absl::string_view name);
+
 enum class NameSays { kNothing, kParameter, kBuffer };
 
 // By the words of the name's last component: "encoder.layer_scale" has "layer"

@@ -284,9 +284,11 @@ class Finder {
     return statistic(a) && statistic(b) ? Result::kStatistic : Result::kOther;
   }
 
-  // Whether everything that the node reads, its bodies too, is constant.
+  // Whether everything that the node computes with, its bodies too, is
+  // constant.
   bool IsConstant(const onnx::NodeProto& node) const {
-    const std::vector<std::string> names = ReadNames(node);
+    std::vector<std::string> names = ReadNames(node);
+    if (node.op_type() == "CastLike") names.resize(1);  // the other is a type
     return std::all_of(names.begin(), names.end(), [this](const auto& name) {
       const auto it = known_.find(name);
       return name.empty() || it == known_.end() || it->second.constant;

@@ -24,6 +24,15 @@ std::vector<std::string> Trained(const std::string& body,
   return Names(ImportClassified(body, options).graph, ValueKind::kParameter);
 }
 
+// As torch's older exporter writes it: parameters and buffers, without marks.
+Imported ImportStateDict(const std::string& body) {
+  onnx::ModelProto model = ModelFromText(body);
+  model.set_producer_name("pytorch");
+  auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  return imported.ok() ? *std::move(imported) : Imported{};
+}
+
 // A linear layer after the module's own input normalization.
 constexpr char kNormalizedInput[] =
     "g (float[2,3] x) => (float[2,2] y)"
@@ -45,7 +54,7 @@ TEST(ClassifyInitializers, SaysWhyEachTensorIsTrainedOrNot) {
   }
   EXPECT_THAT(lines, ElementsAre("mean - a buffer, by its name",
                                  "std - a buffer, by its name",
-                                 "two - no operand of a layer",
+                                 "two - a number without an axis",
                                  "fc.weight + operand of MatMul",
                                  "fc.bias + bias of a product"));
   EXPECT_THAT(imported.warnings,
@@ -188,6 +197,21 @@ TEST(ClassifyInitializers, VariablesOfTensorFlowAreTrained) {
                                 HasSubstr("ReadVariableOp_1:0, Cast/x:0;"))));
 }
 
+// jax2onnx names the factor of an attention so. In PyTorch's files such a name
+// is the model's own.
+TEST(ClassifyInitializers, NumbersWithoutAxesOfOtherExportersAreNotTrained) {
+  constexpr char kBody[] =
+      "g (float[2,2] x) => (float[2,2] y) <float dpa_scale_0 = {0.5}> {"
+      " y = Mul(x, dpa_scale_0) }";
+  const Imported imported = ImportClassified(kBody);
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter), IsEmpty());
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("not trained"),
+                                HasSubstr(": dpa_scale_0; --train"))));
+  EXPECT_THAT(Names(ImportStateDict(kBody).graph, ValueKind::kParameter),
+              ElementsAre("dpa_scale_0"));
+}
+
 TEST(ClassifyInitializers, WarnsAboutTheScaleOfAProduct) {
   const Imported imported = ImportClassified(
       "g (float[2,2] x) => (float[2,2] y)"
@@ -215,15 +239,6 @@ TEST(ClassifyInitializers, WhatNoGradientReachesIsConstant) {
                       "  float[2] w = {1,1}> {"
                       " c = Equal(weight, zero) y = Where(c, w, x) }"),
               ElementsAre("w"));
-}
-
-// As torch's older exporter writes it: parameters and buffers, without marks.
-Imported ImportStateDict(const std::string& body) {
-  onnx::ModelProto model = ModelFromText(body);
-  model.set_producer_name("pytorch");
-  auto imported = ImportOnnxBytes(Bytes(model), {});
-  EXPECT_TRUE(imported.ok()) << imported.status();
-  return imported.ok() ? *std::move(imported) : Imported{};
 }
 
 // Start scores of a CRF and the memory of a neural Turing machine, against a

@@ -38,6 +38,9 @@ TEST(FoldedBiasesWarning, KnowsWhereABiasMayBe) {
   EXPECT_THAT(WarningOf(" p = MatMul(x, w) q = Mul(p, b) r = Reshape(q, flat)"
                         " y = Add(r, c) "),
               IsEmpty());
+  EXPECT_THAT(WarningOf(" p = MatMul(x, w) q = MatMul(x, w) r = Add(p, q)"
+                        " y = Add(r, b) "),
+              IsEmpty());
   // Not a layer: both factors are activations.
   EXPECT_THAT(WarningOf(" y = MatMul(x, x) "), IsEmpty());
 }

@@ -110,7 +110,8 @@ TEST(FindLayerOperands, KnowsAWrittenOutRmsNorm) {
                        " <float[2] scale = {1,2}, float[2] other = {1,2},"
                        "  float two = {2}, float eps = {0.1}> {"
                        " s = Pow(x, two) m = ReduceMean<keepdims = 1>(s)"
-                       " v = Add(m, eps) r = Sqrt(v) i = Reciprocal(r)"
+                       " e = CastLike(eps, x) v = Add(m, e) r = Sqrt(v)"
+                       " i = Reciprocal(r)"
                        " n = Mul(x, i) a = Mul(scale, n) y = Mul(a, other) }"),
               ElementsAre("scale: scale of a normalization"));
 }
