@@ -12,8 +12,10 @@
 //    exporters generate ("val_72", "onnx::Mul_9").
 // 5. Operands of layers (layer_operands.h) are parameters.
 // 6. Others, such as a position embedding that is added, are parameters if the
-//    last part of the name says so ("pos_embed", "gamma"), or if the older
-//    exporter has computed them ("onnx::Add_9").
+//    last part of the name says so ("pos_embed", "gamma", "ReadVariableOp"), or
+//    if the older exporter has computed them ("onnx::Add_9"). Numbers without
+//    axes are constants in files of other programs than PyTorch, unless they
+//    are variables of TensorFlow.
 // 7. Torch's older exporter writes parameters and buffers as initializers, and
 //    nothing else. So in its files those that no name decides are parameters,
 //    unless their contents are regular (tables.h), also as operands of layers.
