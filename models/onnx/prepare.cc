@@ -20,10 +20,10 @@
 #include "absl/strings/string_view.h"
 #include "models/onnx/check_shapes.h"
 #include "models/onnx/convert_opset.h"
-#include "models/onnx/folded_biases.h"
 #include "models/onnx/function_size.h"
 #include "models/onnx/guard.h"
 #include "models/onnx/input_shapes.h"
+#include "models/onnx/keras_biases.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/no_grad.h"
 #include "models/onnx/node_attributes.h"
@@ -478,8 +478,9 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   for (const std::string& text : prepared.marks.left_out) {
     prepared.warnings.push_back(text);
   }
-  const std::string folded = FoldedBiasesWarning(*model);
-  if (!folded.empty()) prepared.warnings.push_back(folded);
+  for (std::string& text : KerasBiasWarnings(*model)) {
+    prepared.warnings.push_back(std::move(text));
+  }
   ClipAtNumbers(model->mutable_graph());
   const std::string detached =
       DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);

@@ -1,12 +1,11 @@
 // A bias is an input of the layer, or is added to its output, which may be
 // scaled, moved or added to another layer's before. Tested in
-// tests/models/onnx_folded_biases_test.cc.
-#include "models/onnx/folded_biases.h"
+// tests/models/onnx_keras_biases_test.cc.
+#include "models/onnx/keras_biases.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/supported.h"
@@ -41,6 +40,10 @@ bool IsAddedTo(std::string value, const Readers& readers,
   }
 }
 
+bool HasInput(const onnx::NodeProto& node, int i) {
+  return node.input_size() > i && !node.input(i).empty();
+}
+
 bool IsWeighted(const onnx::NodeProto& node,
                 const std::set<std::string>& initializers) {
   const std::string& op = node.op_type();
@@ -50,30 +53,43 @@ bool IsWeighted(const onnx::NodeProto& node,
   return right && (op == "Gemm" || op == "Conv" || op == "ConvTranspose");
 }
 
-}  // namespace
-
-std::string FoldedBiasesWarning(const onnx::ModelProto& model) {
-  if (model.producer_name() != "tf2onnx") return "";
-  const std::set<std::string> initializers = InitializerNames(model.graph());
+// Layers whose output no bias is added to.
+int LayersWithoutBias(const onnx::GraphProto& graph) {
+  const std::set<std::string> initializers = InitializerNames(graph);
   Readers readers;
-  for (const auto& node : model.graph().node()) {
+  for (const auto& node : graph.node()) {
     for (const auto& name : node.input()) readers[name].push_back(&node);
   }
-  int without = 0;
-  for (const auto& node : model.graph().node()) {
-    const bool has_input = node.input_size() > 2 && !node.input(2).empty();
-    if (IsWeighted(node, initializers) && !has_input &&
-        !IsAddedTo(node.output(0), readers, initializers)) {
-      ++without;
-    }
+  return static_cast<int>(std::count_if(
+      graph.node().begin(), graph.node().end(), [&](const auto& node) {
+        return IsWeighted(node, initializers) && !HasInput(node, 2) &&
+               !IsAddedTo(node.output(0), readers, initializers);
+      }));
+}
+
+}  // namespace
+
+std::vector<std::string> KerasBiasWarnings(const onnx::ModelProto& model) {
+  if (model.producer_name() != "tf2onnx") return {};
+  std::vector<std::string> warnings;
+  const int without = LayersWithoutBias(model.graph());
+  if (without > 0) {
+    warnings.push_back(absl::StrCat(
+        without, without == 1 ? " layer has" : " layers have",
+        " no bias: tf2onnx leaves out biases that are all zeros, as they are "
+        "in a new Keras model, and they are not trained then; if the original "
+        "has them, train it for a step, or give them other values, before the "
+        "export"));
   }
-  if (without == 0) return "";
-  return absl::StrCat(
-      without, without == 1 ? " layer has" : " layers have",
-      " no bias: tf2onnx leaves out biases that are all zeros, as they are in "
-      "a new Keras model, and they are not trained then; if the original has "
-      "them, train it for a step, or give them other values, before the "
-      "export");
+  const auto& nodes = model.graph().node();
+  if (std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+        return node.op_type() == "LSTM" && HasInput(node, 3);
+      })) {
+    warnings.push_back(
+        "an LSTM of ONNX has two biases, one of Keras has one: both are "
+        "trained, so that their sum takes twice the steps of Keras' bias");
+  }
+  return warnings;
 }
 
 }  // namespace loadline::models::onnx_internal
