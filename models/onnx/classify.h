@@ -22,9 +22,8 @@
 //
 // Warnings name what 5 to 7 decide on weak evidence.
 //
-// Constant nodes are never trained, but those that are weight inputs of layers
-// in files of other programs than PyTorch: model_file.cc makes them
-// initializers.
+// Constant nodes of files of other programs than PyTorch are initializers by
+// then (constant_weights.h).
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_
 #define LOADLINE_MODELS_ONNX_CLASSIFY_H_
 

@@ -28,7 +28,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "models/onnx/layer_operands.h"
+#include "models/onnx/constant_weights.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -244,49 +244,6 @@ absl::StatusOr<Tensor> ReadRaw(const onnx::TensorProto& proto,
   return MakeTensor(std::move(type), bits.data());
 }
 
-}  // namespace
-
-namespace {
-
-constexpr int64_t kMinIrOfLoneInitializers = 4;  // which are no inputs
-
-// Some exporters write weights as nodes. Not PyTorch's: there a Constant is a
-// number of the model's code.
-void MakeInitializersOfWeights(onnx::ModelProto* model) {
-  if (model->producer_name() == "pytorch" ||
-      model->ir_version() < kMinIrOfLoneInitializers) {
-    return;
-  }
-  onnx::GraphProto* graph = model->mutable_graph();
-  std::set<std::string> weights;
-  for (const auto& node : graph->node()) {
-    for (int i = 0; i < node.input_size(); ++i) {
-      if (IsWeightInput(node, i)) weights.insert(node.input(i));
-    }
-  }
-  const auto is_weight = [&](const onnx::NodeProto& node) {
-    return node.op_type() == "Constant" && node.domain().empty() &&
-           node.output_size() == 1 && node.attribute_size() == 1 &&
-           node.attribute(0).name() == "value" && node.attribute(0).has_t() &&
-           node.attribute(0).t().dims_size() > 0 &&
-           weights.count(node.output(0)) > 0;
-  };
-  auto* nodes = graph->mutable_node();
-  int kept = 0;
-  for (int n = 0; n < nodes->size(); ++n) {
-    onnx::NodeProto* node = nodes->Mutable(n);
-    if (is_weight(*node)) {
-      onnx::TensorProto* tensor = graph->add_initializer();
-      tensor->Swap(node->mutable_attribute(0)->mutable_t());
-      tensor->set_name(node->output(0));
-      continue;
-    }
-    if (n != kept) nodes->SwapElements(n, kept);
-    ++kept;
-  }
-  nodes->DeleteSubrange(kept, nodes->size() - kept);
-}
-
 absl::StatusOr<onnx::ModelProto> ParseStream(
     google::protobuf::io::ZeroCopyInputStream* stream, int64_t bytes) {
   if (bytes > std::numeric_limits<int>::max()) {
@@ -302,7 +259,7 @@ absl::StatusOr<onnx::ModelProto> ParseStream(
     return absl::InvalidArgumentError(
         "not an ONNX model, or a damaged one (protobuf cannot parse it)");
   }
-  MakeInitializersOfWeights(&model);
+  MakeInitializersOfConstants(&model);
   return model;
 }
 
