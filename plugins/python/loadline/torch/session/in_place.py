@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.session.compiler import backend
+from loadline.torch.session.compiler import backend, current_tier
+from loadline.torch.session.graph_breaks import warning_if_unplanned
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.session import Session, session_of_model
 from loadline.torch.solve import rank_consensus
@@ -72,8 +73,12 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     if buckets:
         # Not when the model is compiled: that may be inside a step's closure.
         new_host_state(predicted[0][0], buckets, device_of(model), session.number)
+    torch_internals.forget_calls()
     model.compile(backend=backend, dynamic=False,
                   options={**options, "session": session.reference})
+    if current_tier() != tiers.PUBLIC:
+        compiled: Any = model._compiled_call_impl
+        model._compiled_call_impl = warning_if_unplanned(compiled, session.reference)
     session.belong_to(model)
     return read
 
