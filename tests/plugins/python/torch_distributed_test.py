@@ -13,6 +13,7 @@ from chain import chain_problem
 from loadline import planning
 from loadline import torch as lt
 from loadline.torch.compat import tiers
+from loadline.torch.session.compiler import current_tier
 from loadline.torch.solve import rank_consensus
 from models import MODELS
 from steps import recorded, same_bits
@@ -121,8 +122,8 @@ def infeasible(rank):
 def work(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank,
                             world_size=2)
-    tiers._chosen.append("full")  # the self-test's plan is not to be counted
-    result = {"uneven": uneven(rank), "infeasible": infeasible(rank),
+    # Its self-test's plan is not to be counted below.
+    result = {"tier": current_tier(), "uneven": uneven(rank), "infeasible": infeasible(rank),
               "alone": alone(rank), "split": split_by_ddp(rank)}
     for kind in (ddp, ddp_first, fsdp):
         torch._dynamo.reset()
@@ -145,6 +146,9 @@ class TwoProcesses(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             mp.spawn(work, (folder,), nprocs=2)
             cls.ranks = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
+
+    def test_pass_the_self_test(self):
+        self.assertEqual([rank["tier"] for rank in self.ranks], [tiers.FULL, tiers.FULL])
 
     def test_train_as_without_by_one_plan(self):
         for kind in ("ddp", "ddp_first", "fsdp"):

@@ -360,6 +360,16 @@ class Mistakes(unittest.TestCase):
             torch.compile(model, backend=lt.backend, options=options)(*batch)
         return caught.exception.inner_exception
 
+    def test_options_of_a_model_that_is_compiled_in_place_are_named_at_once(self):
+        model, optimizer, _ = made("mlp")
+        for options, word in (({"reserve_bytes": "1GiB"}, "reserve_bytes"),
+                              ({"reserve_bytes": -1, "optimizers": [optimizer]},
+                               "reserve_bytes"),
+                              ({"reserve_bytes": 2.5}, "reserve_bytes"),
+                              ({"optimizers": optimizer}, "list of optimizers")):
+            with self.assertRaisesRegex(loadline.InvalidArgument, word):
+                lt.compile_in_place(model, "1GiB", inner="aot_eager", **options)
+
     def test_options_are_named(self):
         model, _, batch = made("mlp")
         for options, word in (({}, "budget"), ({"budget": "22"}, "budget"),

@@ -3,6 +3,8 @@ bits, every byte counted, and running statistics are updated once."""
 import unittest
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 
 import loadline
 from loadline import torch as lt
@@ -105,6 +107,69 @@ class Random(unittest.TestCase):
         self.assertGreater(len(again), 0)
         self.assertTrue(same_bits(expected, found))
         self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
+
+
+@torch.library.custom_op("loadline_test::noisy", mutates_args=())
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.randn_like(x)
+
+
+noisy.register_fake(torch.empty_like)
+noisy.register_autograd(lambda context, gradient: gradient)
+
+
+class Noisy(nn.Module):
+    """Its operator draws and does not say so."""
+
+    def forward(self, x):
+        return noisy(x)
+
+
+class Branches(nn.Module):
+    """Both functions of its operator draw."""
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda y: F.dropout(y, 0.3),
+                          lambda y: F.dropout(y, 0.5), (x,))
+
+
+class Hidden(unittest.TestCase):
+    """Random numbers that the operator of the graph does not show."""
+
+    def check(self, kind):
+        torch.manual_seed(0)
+        model = nn.Sequential(*[layer for _ in range(5) for layer in (
+            nn.Linear(32, 32), kind(), nn.GELU())])
+        batch = torch.randn(256, 32)
+
+        def step(call):
+            model.zero_grad()
+            torch.manual_seed(1)
+            loss = call(batch).square().mean()
+            loss.backward()
+            return [loss.detach(), *(p.grad.clone() for p in model.parameters()),
+                    torch.rand(3)]
+
+        torch._dynamo.reset()
+        expected = step(torch.compile(model, backend="aot_eager", dynamic=False))
+        for budget in ("smallest", "75%"):
+            torch._dynamo.reset()
+            call = torch.compile(model, backend=lt.backend, dynamic=False, options={
+                "inner": "aot_eager", "budget": budget, "work_limit": WORK})
+            with lt.virtual_device() as ledger:
+                found = step(call)
+            graph = lt.planned[-1]
+            again = [o.name for i, o in enumerate(graph.traced.operations)
+                     if getattr(o, "random", False) and graph.plan.sequence.count(i) > 1]
+            self.assertTrue(same_bits(expected, found), budget)
+            self.assertTrue(again or budget != "smallest")
+            self.assertLessEqual(ledger.peak_bytes, graph.peak_bytes)
+
+    def test_of_an_operator_that_does_not_say_that_it_draws(self):
+        self.check(Noisy)
+
+    def test_in_a_function_that_an_operator_calls(self):
+        self.check(Branches)
 
 
 class Statistics(unittest.TestCase):

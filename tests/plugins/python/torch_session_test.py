@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import threading
 import unittest
+import warnings
 import weakref
 
 import torch
@@ -117,6 +118,23 @@ class Lifetime(unittest.TestCase):
         self.assertEqual(len(lt.planned), 1)
         self.assertIn("budget 95%", lt.report())
         self.assertIs(session_of_model(model), live_sessions()[0])
+
+    def test_a_sequence_prepared_again_and_another_like_it_have_plans_of_their_own(self):
+        batch = torch.randn(8, 16)
+        calls = []
+        for model in [torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU())
+                      for _ in range(2)]:
+            for _ in range(2):
+                call, _ = lt.prepare(model, sample=batch, budget="100%", **OPTIONS)
+                self.assertIs(session_of_model(model).graphs[0], lt.planned[-1])
+            calls.append(call)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", loadline.LoadlineWarning)
+            for call in calls:  # the code of one may serve the other
+                with lt.virtual_device() as ledger:
+                    call(batch).sum().backward()
+                self.assertGreater(ledger.peak_bytes, 0)
+                self.assertLessEqual(ledger.peak_bytes, lt.planned[-1].peak_bytes)
 
     def test_what_fails_leaves_nothing(self):
         model, call, batch = prepared()

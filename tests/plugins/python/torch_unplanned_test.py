@@ -203,5 +203,57 @@ class Break(unittest.TestCase):
             lt.prepare(Model(), sample=(torch.randn(2, 4),), **OPTIONS)
 
 
+class Call(unittest.TestCase):
+    """A call of a prepared model of which PyTorch compiles nothing."""
+
+    def check(self, compile_):
+        model = nn.Sequential(*[nn.Linear(16, 16) for _ in range(4)])
+        x = torch.randn(8, 16)
+        torch._dynamo.reset()
+        call = compile_(model, x)
+
+        def step():
+            model.zero_grad()
+            with lt.virtual_device() as ledger:
+                call(x).square().sum().backward()
+            return ledger.peak_bytes
+
+        planned_bytes = step()
+        self.assertGreater(planned_bytes, 0)
+        handle = model[1].register_full_backward_hook(lambda *_: None)
+        with self.assertWarnsRegex(loadline.LoadlineWarning,
+                                   "without a plan.*backwards hooks"):
+            self.assertEqual(step(), 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", loadline.LoadlineWarning)
+            step()  # said once
+        handle.remove()
+        call = compile_(model, x)
+        self.assertEqual(step(), planned_bytes)
+
+    def test_is_said_aloud_and_the_model_may_be_prepared_again(self):
+        self.check(lambda model, x: lt.prepare(model, sample=x, **OPTIONS)[0])
+
+    def test_that_fails_in_prepare_leaves_the_next_one_whole(self):
+        model, x = nn.Sequential(nn.Linear(16, 16), nn.GELU()), torch.randn(8, 16)
+        torch._dynamo.reset()
+        handle = model[0].register_full_backward_hook(lambda *_: None)
+        for _ in range(2):
+            with self.assertRaisesRegex(loadline.LoadlineError, "backwards hooks"):
+                lt.prepare(model, sample=x, **OPTIONS)
+        handle.remove()
+        call, _ = lt.prepare(model, sample=x, **OPTIONS)
+        with lt.virtual_device() as ledger:
+            call(x).sum().backward()
+        self.assertGreater(ledger.peak_bytes, 0)
+
+    def test_is_said_of_a_model_that_was_compiled_in_place(self):
+        def compile_(model, x):
+            lt.compile_in_place(model, **OPTIONS)
+            return model
+
+        self.check(compile_)
+
+
 if __name__ == "__main__":
     unittest.main()

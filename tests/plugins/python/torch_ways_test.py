@@ -1,5 +1,5 @@
-"""The ways people write a step: each trains as without Loadline, inside its
-budget."""
+"""The ways people write a step: each trains as without Loadline, and its forward and
+backward, its loss and its optimizer's step together stay inside the budget."""
 import unittest
 
 import torch
@@ -7,7 +7,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+import loadline
 from loadline import torch as lt
+from loadline.torch.solve.make_plan import asked_bytes
 from models import MODELS
 from steps import recorded, same_bits
 
@@ -65,7 +67,7 @@ class Ways(unittest.TestCase):
     def loss(self, call):
         return F.cross_entropy(call(self.x), self.y)
 
-    def trains_as_without(self, model, loss=None, budget="85%"):
+    def trains_as_without(self, model, loss=None, budget="85%", sample=None):
         loss = loss or self.loss
 
         def step(call):
@@ -89,7 +91,35 @@ class Ways(unittest.TestCase):
         # Less where autograd lets go of what the plan holds to the end.
         self.assertLessEqual(ledger.peak_bytes, graph.peak_bytes)
         self.assertLess(graph.plan.budget_bytes, graph.keep_everything_bytes)
-        return graph
+        self.whole_steps_stay_inside(model, loss, sample, budget)
+
+    def whole_steps_stay_inside(self, model, loss, sample, budget):
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def step(call):
+            loss(call).backward()
+
+        for _ in range(3):
+            torch._dynamo.reset()
+            try:
+                call, _ = lt.prepare(
+                    model, optimizer, sample=self.x if sample is None else sample,
+                    step_fn=step, budget=budget, inner="aot_eager", work_limit=20_000)
+                break
+            except loadline.Infeasible as error:  # with what was measured
+                budget = error.smallest_met_bytes
+        graph = lt.planned[-1]
+        granted_bytes = asked_bytes(graph.options, graph.keep_everything_bytes, graph.number,
+                                    graph.plan)
+        with lt.virtual_device(whole_step=True) as ledger:
+            for _ in range(2):
+                optimizer.zero_grad()
+                self.x.grad = None
+                step(call)
+                optimizer.step()
+        state_bytes = 2 * sum(p.nbytes for p in model.parameters() if p.requires_grad)
+        self.assertGreater(ledger.peak_bytes, state_bytes)
+        self.assertLessEqual(ledger.peak_bytes, granted_bytes)
 
     def test_a_loss_outside_the_model(self):
         self.trains_as_without(Logits())
@@ -130,7 +160,7 @@ class Ways(unittest.TestCase):
 
     def test_batch_norm_that_does_not_train(self):
         model, batch = MODELS["resnet18"]().eval(), MODELS["resnet18"].batch()
-        self.trains_as_without(model, lambda call: call(*batch))
+        self.trains_as_without(model, lambda call: call(*batch), sample=batch)
 
     def test_steps_that_accumulate_gradients(self):
         def loss(call):

@@ -40,6 +40,7 @@ def _find(name: str, module: str, theirs: str = "") -> Any:
 functorch_config = _find("functorch_config", "torch._functorch", "config")
 dynamo = _find("dynamo", "torch._dynamo", "config")
 lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
+wrap_inline = _find("wrap_inline", "torch._dynamo.external_utils")
 graph_counters = _find("graph_counters", "torch._dynamo.utils", "counters")
 unbacked_symbols = _find("unbacked_symbols", "torch.fx.experimental.symbolic_shapes",
                          "free_unbacked_symbols")
@@ -472,6 +473,30 @@ def forget_compiled(model: torch.nn.Module) -> None:
     for function in (forward, inspect.unwrap(forward), type(model).forward):
         if (code := getattr(function, "__code__", None)) is not None:
             torch._dynamo.reset_code(code)
+    # PyTorch compiles no function of its own, such as nn.Sequential's forward, but one around.
+    if getattr(inspect.unwrap(forward), "__module__", "").startswith("torch."):
+        _stale_calls[:] = [True]
+    forget_calls()
+
+
+_stale_calls: list[bool] = []  # empty or True
+
+
+def say_nothing_compiled() -> None:
+    """PyTorch ran a model uncompiled. It may have code for that in the place of a function
+    that calls modules of every kind, and then runs all of these uncompiled, now and later:
+    forget_calls drops it."""
+    _stale_calls[:] = [True]
+
+
+def forget_calls() -> None:
+    """Drops stale code of functions that call modules of every kind."""
+    if not _stale_calls:
+        return
+    _stale_calls.clear()
+    torch._dynamo.reset_code(torch.nn.Module._call_impl.__code__)
+    if wrap_inline is not None:
+        torch._dynamo.reset_code(wrap_inline(forget_calls).__code__)
 
 
 def must_save(node: torch.fx.Node) -> bool:

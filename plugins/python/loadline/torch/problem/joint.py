@@ -30,6 +30,10 @@ _LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default,
 # Its kernel resizes what it allocates as large as its operand.
 _RESIZED = {aten.col2im.default}
 
+# Whose operators are tagged if they draw random numbers, or never do.
+_TAGGED = {"aten", "prims", "prim", "_c10d_functional", "c10d_functional", "loadline",
+           "torchvision"}
+
 # Training batch norm that also returns new running statistics. Only those depend on the
 # old ones, so a second run does not need the graph's (module_body.py).
 BATCH_NORM = aten._native_batch_norm_legit_functional.default
@@ -162,9 +166,21 @@ def _tags(node: torch.fx.Node) -> set[Any]:
     return set(getattr(node.target, "tags", ()))
 
 
-def is_seeded(node: torch.fx.Node) -> bool:
-    """Whether the operator can draw random numbers."""
+def _says_it_draws(node: torch.fx.Node) -> bool:
     return torch.Tag.nondeterministic_seeded in _tags(node)
+
+
+def is_seeded(node: torch.fx.Node) -> bool:
+    """Whether the operator can draw random numbers. Others' operators may draw and not say
+    so, and a function that an operator calls, such as a branch of torch.cond, may draw."""
+    if isinstance(node.target, torch_internals.OpOverload):
+        return _says_it_draws(node) or node.target.namespace not in _TAGGED
+    owner = node.graph.owning_module
+    called = [] if owner is None else [
+        getattr(owner, one.target, None) for one in node.all_input_nodes
+        if one.op == "get_attr" and isinstance(one.target, str)]
+    return any(is_seeded(inner) for one in called if isinstance(one, torch.fx.GraphModule)
+               for inner in one.graph.nodes if inner.op == "call_function")
 
 
 def draws(node: torch.fx.Node) -> bool:
@@ -183,7 +199,7 @@ def draws(node: torch.fx.Node) -> bool:
 def _has_effect(node: torch.fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     # PyTorch calls a random operator impure too.
-    return ((node.is_impure() and not is_seeded(node))
+    return ((node.is_impure() and not _says_it_draws(node))
             or (schema is not None and schema.is_mutable)
             or getattr(node.target, "namespace", "") in (
                 "_c10d_functional", "c10d_functional"))

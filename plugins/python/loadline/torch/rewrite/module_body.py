@@ -324,6 +324,10 @@ class ModuleWriter:
                     copy not in self.kept and (copy.target is operator.getitem
                                                or not copy.is_impure())):
                 self.graph.erase_node(copy)
+        for copy in self.graph.find_nodes(op="get_attr"):
+            # A branch of torch.cond that PyTorch has in its other module only.
+            if not hasattr(frame, copy.target) and "." not in copy.target:
+                setattr(frame, copy.target, getattr(self.joint.module, copy.target))
         self.graph.lint()
         mark_places(self.graph)
         return torch.fx.GraphModule(frame, self.graph)

@@ -5,12 +5,17 @@ Tested by tests/plugins/python/torch_unplanned_test.py.
 """
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from loadline.errors import LoadlineWarning
 from loadline.torch.compat import torch_internals
-from loadline.torch.session.session import Session
+from loadline.torch.compat.nested_values import tensors_in
+from loadline.torch.session import live_forwards
+from loadline.torch.session.session import Session, SessionReference
 
 
 def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> int:
@@ -28,6 +33,35 @@ def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> in
             "plan. torch.compile(..., fullgraph=True) shows where the break is",
             LoadlineWarning, stacklevel=3)
     return number
+
+
+def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
+                         ) -> Callable[..., Any]:
+    """The call of a compiled model, which PyTorch runs uncompiled in silence if it can trace
+    nothing of it any more, as with a backward hook that was added later."""
+    breaks = torch_internals.break_count()
+
+    @functools.wraps(call)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        session = reference()
+        if session is None or session.warned_of_unplanned or not torch.is_grad_enabled():
+            return call(*args, **kwargs)
+        before = live_forwards.run_count
+        output = call(*args, **kwargs)
+        if live_forwards.run_count == before and any(
+                one.requires_grad for one in tensors_in(output)):
+            torch_internals.say_nothing_compiled()
+            session.warned_of_unplanned = True
+            reasons = [reason for reason, count in torch_internals.break_count().items()
+                       if count > breaks.get(reason, 0)]
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            warnings.warn(
+                f"loadline: the model ran without a plan, and memory may go above the budget: "
+                f"PyTorch compiled nothing of it{why}, and may not try again. Change what "
+                "cannot be traced, and prepare the model once more", LoadlineWarning, stacklevel=2)
+        return output
+
+    return run
 
 
 def warn_before_unplanned_runs() -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.errors import LoadlineError
-from loadline.torch.compat import torch_internals
+from loadline.errors import InvalidArgument, LoadlineError
+from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.session.compiler import backend
+from loadline.torch.session.compiler import backend, current_tier
+from loadline.torch.session.graph_breaks import warning_if_unplanned
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.session import Session, session_of_model
 from loadline.torch.solve import rank_consensus
@@ -37,10 +38,8 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     can copy (host_state.py)."""
     if rank_consensus.is_initialized():
         torch_internals.keep_whole_under_ddp()
-    reserved = int(options.pop("reserve_bytes", 0))
-    if accumulate:
-        reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
-                        if p.requires_grad)
+    if isinstance(optimizers, torch.optim.Optimizer):
+        raise InvalidArgument("compile_in_place: optimizers: want a list of optimizers")
     optimizers = [*map(innermost, optimizers)]
     predicted = [(optimizer, predict_state(optimizer)) for optimizer in optimizers]
     # Wrong options are refused now, not at the first step. The machine is chosen when
@@ -49,7 +48,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     asked = Options.read({**options, "budget": budget}, first_device(model.parameters()))
     buckets = state_buckets(model, *predicted[0], asked) if (
         host_state and len(predicted) == 1) else []
-    reserved += sum(about.bytes for _, about in predicted)
+    reserved = asked.reserve_bytes + sum(about.bytes for _, about in predicted)
+    if accumulate:
+        reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
+                        if p.requires_grad)
     reserved -= sum(bucket.state_bytes for bucket in buckets)
     if budget == DEVICE:  # without what is allocated outside of PyTorch
         options = {**options, "outside_bytes": 0}
@@ -72,8 +74,12 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     if buckets:
         # Not when the model is compiled: that may be inside a step's closure.
         new_host_state(predicted[0][0], buckets, device_of(model), session.number)
+    torch_internals.forget_calls()
     model.compile(backend=backend, dynamic=False,
                   options={**options, "session": session.reference})
+    if current_tier() != tiers.PUBLIC:
+        compiled: Any = model._compiled_call_impl
+        model._compiled_call_impl = warning_if_unplanned(compiled, session.reference)
     session.belong_to(model)
     return read
 

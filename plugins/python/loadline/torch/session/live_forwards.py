@@ -23,6 +23,9 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.session import Session, SessionReference
 from loadline.torch.state.host_gradients import HostGradient
 
+# Of all compiled graphs: the code of one model may serve another.
+run_count = 0
+
 
 class _Forward:
     """Lives as long as autograd's record of one forward."""
@@ -101,6 +104,8 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
     @functools.wraps(compiled)
     def call(*arguments: Any) -> Any:
         torch_internals.end_module_hook_guards()
+        global run_count
+        run_count += 1
         session = reference()
         if session is not None and session.written is not None:
             session.written.save(graph_of(session), arguments)

@@ -25,6 +25,7 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
                                                     with_loss)
 from loadline.torch.session.compiler import backend, current_tier, refuse_meta
+from loadline.torch.session.graph_breaks import warning_if_unplanned
 from loadline.torch.session.names import keep_names
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
@@ -346,6 +347,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         structure=str(structure) if structured else "",
         parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
+    if current_tier() != tiers.PUBLIC:
+        module: Any = call
+        module.forward = warning_if_unplanned(module.forward, session.reference)
     returned = call if target is model and structure.parts == 1 else Parts(
         model, call, structure.rows or None, takes_target=target is not model,
         counter=TargetCounter(target) if structure.parts > 1 else None,

@@ -262,6 +262,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     session.counts_forwards = False
     graphs = session.graphs
     if not graphs:
+        torch_internals.say_nothing_compiled()
         reasons = [reason for reason, count in torch_internals.break_count().items()
                    if count > breaks.get(reason, 0)]
         raise LoadlineError(
