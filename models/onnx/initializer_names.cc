@@ -10,10 +10,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace loadline::models::onnx_internal {
 
 bool IsInventedName(absl::string_view name) {
+  // spox: Loop_0_body__Constant_2_output.
+  absl::ConsumeSuffix(&name, "_output");
+  const size_t body = name.rfind("__");
+  if (body != absl::string_view::npos) name.remove_prefix(body + 2);
   const size_t underscore = name.rfind('_');
   if (underscore == absl::string_view::npos || underscore + 1 == name.size() ||
       !std::all_of(name.begin() + static_cast<long>(underscore) + 1, name.end(),
@@ -42,6 +47,7 @@ NameSays WhatNameSays(absl::string_view name) {
       "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
       "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
       "stride", "grid",  "strides", "constant", "variance"};
+  if (IsInventedName(name)) return NameSays::kNothing;
   const size_t dot = name.rfind('.');
   if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
   // Weights of a loss.

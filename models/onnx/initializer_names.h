@@ -7,7 +7,7 @@
 
 namespace loadline::models::onnx_internal {
 
-// Names such as val_72, _val_3, onnx::MatMul_12, Constant_5.
+// Names such as val_72, _val_3, onnx::MatMul_12, Constant_5, Constant_5_output.
 bool IsInventedName(absl::string_view name);
 
 // As tf2onnx names the variables of a TensorFlow or Keras model.

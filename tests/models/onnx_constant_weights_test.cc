@@ -41,6 +41,17 @@ TEST(ConstantWeights, ThoseOfLoopsAndBranchesAreTrained) {
       ElementsAre("w", "b", "u"));
 }
 
+// As spox names them.
+TEST(ConstantWeights, TheWordConstantInAnInventedNameSaysNothing) {
+  EXPECT_THAT(
+      TrainedIn("g (float[2,2] x) => (float[2,2] y) {"
+                " Constant_0_output = Constant<value = float[2,2] {1,2,3,4}>()"
+                " body__Constant_1_output = Constant<value = float[2] {1,2}>()"
+                " p = MatMul(x, Constant_0_output)"
+                " y = Add(p, body__Constant_1_output) }"),
+      ElementsAre("Constant_0_output", "body__Constant_1_output"));
+}
+
 // Branches may use one name for two tensors.
 TEST(ConstantWeights, EqualNamesStayTwoTensors) {
   onnx::ModelProto model = ModelFromText(
