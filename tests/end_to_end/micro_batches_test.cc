@@ -453,6 +453,7 @@ TEST(MicroBatches, AutoIsNeverSlowerThanAnyFixedNumber) {
       }
       slower_budget_ns = step_ns;
     }
+    EXPECT_GT(slower_budget_ns, 0) << "no budget was met";
   }
 }
 

@@ -121,6 +121,7 @@ TEST(Permissions, NoneMeansNone) {
 }
 
 TEST(Permissions, LargerBudgetsAreNeverSlower) {
+  int met = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const Problem problem = ProblemWithChoices(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
@@ -139,8 +140,11 @@ TEST(Permissions, LargerBudgetsAreNeverSlower) {
       EXPECT_LE(plan->predicted.step_ns, last_step_ns)
           << "seed " << seed << " at " << 5 * twentieth << " %";
       last_step_ns = plan->predicted.step_ns;
+      ++met;
     }
   }
+  // At least where everything can be kept.
+  EXPECT_GE(met, 6 * 5);
 }
 
 // a (1000 bytes) lies idle while c (1000 bytes) is there; 1200 bytes are too
