@@ -42,6 +42,8 @@ struct ExportMarks {
   // Results of max and min over one dimension, whose gradient goes to the first
   // of equal elements; amax and amin share it among them.
   std::set<std::string> first_of_ties;
+  // Biases of LSTMs that Keras has one of (keras_biases.h), by initializer.
+  std::set<std::string> single_biases;
   // What PyTorch computes and the exporter leaves out; one sentence each.
   std::vector<std::string> left_out;
 };

@@ -105,6 +105,12 @@ class Importer {
     return model_.marks.first_of_ties.count(node.output(0)) > 0;
   }
 
+  // Whether the bias of the recurrent layer, its input i, has no part for the
+  // state.
+  bool IsSingleBias(const onnx::NodeProto& node, int i) const {
+    return model_.marks.single_biases.count(node.input(i)) > 0;
+  }
+
   // The row of an embedding's table that gets no gradient through the node.
   std::optional<int64_t> PaddingRow(const onnx::NodeProto& node) const {
     const auto row = model_.marks.padding_row.find(node.output(0));

@@ -13,6 +13,8 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
+constexpr char kTensorFlowExporter[] = "tf2onnx";
+
 using Readers = std::map<std::string, std::vector<const onnx::NodeProto*>>;
 
 bool MayStandBeforeBias(const onnx::NodeProto& node) {
@@ -67,29 +69,51 @@ int LayersWithoutBias(const onnx::GraphProto& graph) {
       }));
 }
 
+// [directions, 2 * rows]: of the input and of the state.
+bool HasNoStateBias(const Tensor& bias) {
+  if (bias.data == nullptr || bias.type.dtype != DType::kF32 ||
+      bias.type.rank() != 2 || bias.type.dims[1] % 2 != 0) {
+    return false;
+  }
+  const auto values = bias.as<float>();
+  const int64_t columns = bias.type.dims[1];
+  for (int64_t row = 0; row < bias.type.dims[0]; ++row) {
+    const auto state = values.begin() + row * columns + columns / 2;
+    if (std::any_of(state, state + columns / 2,
+                    [](float value) { return value != 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-std::vector<std::string> KerasBiasWarnings(const onnx::ModelProto& model) {
-  if (model.producer_name() != "tf2onnx") return {};
-  std::vector<std::string> warnings;
+std::string KerasBiasWarning(const onnx::ModelProto& model) {
+  if (model.producer_name() != kTensorFlowExporter) return "";
   const int without = LayersWithoutBias(model.graph());
-  if (without > 0) {
-    warnings.push_back(absl::StrCat(
-        without, without == 1 ? " layer has" : " layers have",
-        " no bias: tf2onnx leaves out biases that are all zeros, as they are "
-        "in a new Keras model, and they are not trained then; if the original "
-        "has them, train it for a step, or give them other values, before the "
-        "export"));
+  if (without == 0) return "";
+  return absl::StrCat(
+      without, without == 1 ? " layer has" : " layers have",
+      " no bias: tf2onnx leaves out biases that are all zeros, as they are in "
+      "a new Keras model, and they are not trained then; if the original has "
+      "them, train it for a step, or give them other values, before the "
+      "export");
+}
+
+std::set<std::string> FindSingleBiases(
+    const onnx::ModelProto& model,
+    const std::map<std::string, Tensor>& initializers) {
+  std::set<std::string> names;
+  if (model.producer_name() != kTensorFlowExporter) return names;
+  for (const auto& node : model.graph().node()) {
+    if (node.op_type() != "LSTM" || !HasInput(node, 3)) continue;
+    const auto bias = initializers.find(node.input(3));
+    if (bias != initializers.end() && HasNoStateBias(bias->second)) {
+      names.insert(bias->first);
+    }
   }
-  const auto& nodes = model.graph().node();
-  if (std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-        return node.op_type() == "LSTM" && HasInput(node, 3);
-      })) {
-    warnings.push_back(
-        "an LSTM of ONNX has two biases, one of Keras has one: both are "
-        "trained, so that their sum takes twice the steps of Keras' bias");
-  }
-  return warnings;
+  return names;
 }
 
 }  // namespace loadline::models::onnx_internal

@@ -478,9 +478,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   for (const std::string& text : prepared.marks.left_out) {
     prepared.warnings.push_back(text);
   }
-  for (std::string& text : KerasBiasWarnings(*model)) {
-    prepared.warnings.push_back(std::move(text));
-  }
+  const std::string no_bias = KerasBiasWarning(*model);
+  if (!no_bias.empty()) prepared.warnings.push_back(no_bias);
   ClipAtNumbers(model->mutable_graph());
   const std::string detached =
       DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);
@@ -503,6 +502,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
        FindPaddingRows(*model, prepared.initializers, &prepared.marks)) {
     prepared.warnings.push_back(std::move(text));
   }
+  prepared.marks.single_biases =
+      FindSingleBiases(*model, prepared.initializers);
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, unread, &prepared));
   if (model->training_info_size() > 0) {
     prepared.warnings.push_back(

@@ -185,7 +185,7 @@ class Direction {
       const int64_t rows = layer.gates * layer.hidden;
       const auto parts = Split(Part(kB, {2 * rows}), 0, {rows, rows});
       input_bias_ = parts[0];
-      hidden_bias_ = parts[1];
+      if (!importer.IsSingleBias(node, kB)) hidden_bias_ = parts[1];
     }
     linear_before_reset_ = IntAttribute(node, "linear_before_reset", 0) != 0;
     if (node.op_type() == "GRU" && !linear_before_reset_) {
@@ -256,6 +256,7 @@ class Direction {
   ValueId XBias() {
     if (input_bias_ == kNoValue) return kNoValue;
     if (node_.op_type() == "GRU" && linear_before_reset_) return input_bias_;
+    if (hidden_bias_ == kNoValue) return input_bias_;
     return e_.Emit("Add", {input_bias_, hidden_bias_});
   }
 
