@@ -55,13 +55,18 @@ void RenameReads(const std::string& from, const std::string& to,
 class Lifter {
  public:
   explicit Lifter(onnx::GraphProto* graph) : graph_(graph) {
-    for (const auto& input : graph->input()) taken_.insert(input.name());
-    for (const auto& tensor : graph->initializer()) {
-      taken_.insert(tensor.name());
-    }
-    for (const auto& node : graph->node()) {
-      if (!IsConstantOfFloats(node)) {
-        taken_.insert(node.output().begin(), node.output().end());
+    // Names of the graph must not come again in a body, even as another's.
+    for (const onnx::GraphProto* body : AllGraphs(graph)) {
+      for (const auto& input : body->input()) taken_.insert(input.name());
+      for (const auto& tensor : body->initializer()) {
+        if (body == graph || !IsFloatWithAxis(tensor)) {
+          taken_.insert(tensor.name());
+        }
+      }
+      for (const auto& node : body->node()) {
+        if (!IsConstantOfFloats(node)) {
+          taken_.insert(node.output().begin(), node.output().end());
+        }
       }
     }
   }

@@ -75,6 +75,17 @@ TEST(ConstantWeights, EqualNamesStayTwoTensors) {
   EXPECT_THAT(read, ElementsAre("w", "w_1"));
 }
 
+TEST(ConstantWeights, ANameOfAnotherBranchIsNotTaken) {
+  const auto imported = ImportText(
+      "g (float[2,2] x) => (float[2,2] y) <bool which = {1}> {"
+      " y = If(which) <then_branch = a () => (float[2,2] p) {"
+      "   w = Constant<value = float[2,2] {1,2,3,4}>() p = MatMul(x, w) },"
+      " else_branch = b () => (float[2,2] q) { w = Relu(x) q = Neg(w) }> }");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+              ElementsAre("w_1"));
+}
+
 TEST(ConstantWeights, WhatABodyHandsOutStaysInIt) {
   onnx::ModelProto model = ModelFromText(
       "g (float[2] x, bool which) => (float[2] y) {"
