@@ -234,5 +234,48 @@ class OfAnotherModel(unittest.TestCase):
         self.assertFalse(self.refused(torch.optim.SGD([model.extra], lr=0.1)))
 
 
+class InHooks(unittest.TestCase):
+    """An optimizer that steps as soon as a gradient is there."""
+
+    def test_makes_no_step_while_a_model_is_prepared(self):
+        def hooked():
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = MODELS["mlp"]()
+            calls = []
+            for p in model.parameters():
+                optimizer = torch.optim.AdamW([p], lr=0.1)
+
+                def step(p, optimizer=optimizer):
+                    calls.append(p)
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+                p.register_post_accumulate_grad_hook(step)
+            return model, calls
+
+        batch = torch.randn(16, 64)
+        plain, _ = hooked()
+        model, calls = hooked()
+        call, _ = lt.prepare(model, sample=batch, budget="100%", **OPTIONS)
+        self.assertEqual(calls, [])
+        self.assertTrue(same_bits([*model.parameters()], [*plain.parameters()]))
+        for _ in range(2):
+            plain(batch).backward()
+            call(batch).backward()
+        self.assertEqual(len(calls), 2 * len([*model.parameters()]))
+        self.assertTrue(same_bits([*model.parameters()], [*plain.parameters()]))
+
+
+class OfTheLoss(unittest.TestCase):
+    def test_keeps_no_gradient_of_the_sample_step(self):
+        model, batch = wide_mlp()
+        head = torch.nn.Linear(1, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+        lt.prepare(model, optimizer, sample=batch, budget="1GiB", **OPTIONS,
+                   step_fn=lambda call: head(call(*batch).reshape(1)).sum().backward())
+        self.assertEqual([p.grad for p in head.parameters()], [None, None])
+
+
 if __name__ == "__main__":
     unittest.main()
