@@ -14,27 +14,32 @@ for _power, _letter in enumerate("kmgt", 1):
     _UNITS[f"{_letter}ib"] = _UNITS[f"{_letter}i"] = 1024**_power
     _UNITS[f"{_letter}b"] = 1000**_power
     _UNITS[_letter] = 1024**_power
-_FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
+# As the command reads them: +.5KiB too. More digits are no number of bytes.
+_FORM = re.compile(r"\s*\+?([0-9]{0,30})(?:\.([0-9]{0,30}))?\s*([A-Za-z]+|%)\s*")
 
 
-def check_whole(name: str, value: Any, most: int = _MOST) -> None:
-    """Raises InvalidArgument for anything but a whole number from 0 to `most`."""
+def check_whole(name: str, value: Any, most: int = _MOST, least: int = 0) -> None:
+    """Raises InvalidArgument for anything but a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not (
-            0 <= value <= most):
-        raise InvalidArgument(f"{name}={value!r}: want a whole number from 0 to {most}")
+            least <= value <= most):
+        raise InvalidArgument(
+            f"{name}={value!r}: want a whole number from {least} to {most}")
 
 
 SMALLEST = "smallest"
 
 
 def read_share(budget: Any) -> Any:
-    """A share that is a float, such as 0.6, as "60%"; anything else as it is."""
+    """A share that is a float, such as 0.6, as "60%"; anything else as it is. A float above 1
+    may be meant as bytes or GiB, so it is refused; the text "110%" is clear."""
+    if isinstance(budget, str) and budget.strip() == SMALLEST:
+        return SMALLEST
     if not isinstance(budget, float):
         return budget
     if not 0 < budget <= 1:
         raise InvalidArgument(
             f"budget {budget!r}: a share is more than 0 and at most 1; give bytes as a "
-            'whole number or "3GiB"')
+            'whole number or "3GiB", and a larger share as "110%"')
     return f"{100 * budget:.7f}%"
 
 
@@ -74,10 +79,9 @@ def _parse_text(budget: int | float | str) -> tuple[int, int]:
     """(bytes, 0) or (0, share in billionths, rounded up)."""
     hint = 'want bytes, "3GiB", "800MB" or "60%"'
     match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
-    if match is None:
+    whole, fraction, unit = match.groups("") if match is not None else ("", "", "")
+    if not whole + fraction:
         raise InvalidArgument(f"budget {budget!r}: {hint}")
-    number, unit = match.groups()
-    whole, _, fraction = number.partition(".")
     scale = 10 ** len(fraction)
     scaled = int(whole + fraction)  # exact: no float in between
     if unit == "%":

@@ -124,15 +124,32 @@ class Budgets(unittest.TestCase):
     def test_are_read_exactly(self):
         for text, bytes_ in (("1B", 1), ("3GiB", 3 << 30), ("1.5 MB", 1_500_000),
                              (" 2 KiB ", 2048), ("3G", 3 << 30), ("7K", 7 << 10),
-                             ("3Gi", 3 << 30), ("3gib", 3 << 30),
+                             ("3Gi", 3 << 30), ("3gib", 3 << 30), ("+.5KiB", 512),
+                             ("2.KiB", 2048),
                              ("9007199254740993B", 2**53 + 1)):
             self.assertEqual(loadline.parse_budget(text), bytes_)
         self.assertEqual(loadline.parse_budget(7), 7)
         self.assertEqual(loadline.parse_budget("33.3%", 10), 4)
+        self.assertEqual(loadline.parse_budget("60 %", 10), 6)
+
+    def test_in_percent_may_be_above_the_whole_as_for_the_command(self):
+        self.assertEqual(loadline.parse_budget("101%", 1000), 1010)
+        self.assertEqual(loadline.parse_budget(1.0, 1000), 1000)
+        # Such a float may be meant as GiB or bytes.
+        for share in (1.01, 22.0, 22e9, float("inf"), float("nan"), 0.0, -0.5):
+            with self.subTest(share), self.assertRaisesRegex(
+                    loadline.InvalidArgument, 'at most 1;.*larger share as "110%"'):
+                loadline.parse_budget(share, 1000)
+        kept = loadline.plan(chain_problem(), "100%", work_limit=WORK)
+        more = loadline.plan(chain_problem(), "101%", work_limit=WORK)
+        self.assertEqual(more.step_ns, kept.step_ns)
+        self.assertEqual(loadline.plan(chain_problem(), " smallest ", work_limit=WORK).document,
+                         loadline.plan(chain_problem(), "smallest", work_limit=WORK).document)
 
     def test_are_refused_with_a_hint(self):
         for text in ("", "22", "22 GiBi", "-1GiB", "0B", "1e9B", "50%", 0, -5,
-                     True, None, 2.5, "0.0001B", 1 << 63, "9999999TiB", b"3GiB"):
+                     True, None, 2.5, "0.0001B", 1 << 63, "9999999TiB", b"3GiB", ".GiB",
+                     "GiB", "9" * 5000 + "GiB", "1." + "1" * 5000 + "GiB"):
             with self.subTest(text):
                 with self.assertRaisesRegex(loadline.InvalidArgument, "budget"):
                     loadline.parse_budget(text)

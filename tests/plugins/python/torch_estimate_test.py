@@ -309,8 +309,10 @@ class CommandLine(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-m", "loadline.torch.estimate", "--config", "/none"],
             capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("loadline.torch.estimate: --config /none", done.stderr)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.splitlines()[-1], "loadline.torch.estimate: --config "
+                         "/none: No such file or directory")
+        self.assertNotIn("Traceback", done.stderr)
 
     def test_names_bad_arguments(self):
         for arguments in (["--lora", "4", "--targets", "nothing"], ["--batch", "0"],

@@ -1,5 +1,7 @@
 """Optimizers that hold another optimizer, or tensors of their own: looked through or
 refused, and never stepped or changed."""
+import copy
+import functools
 import importlib.util
 import tempfile
 import unittest
@@ -10,6 +12,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.host_state import host_state_of
 from loadline.torch.state.predict_state import predict_state
 from loadline.torch.state.wrappers import innermost
@@ -163,6 +166,115 @@ class OfOneself(unittest.TestCase):
             predict_state(optimizer)
         self.assertTrue(torch.equal(parameter, torch.ones(2)))
         self.assertEqual(optimizer.log, [])
+
+
+GLOBAL_WEIGHT = torch.ones(4, requires_grad=True)
+
+
+class Sparse(unittest.TestCase):
+    def test_adam_is_refused_with_what_to_use(self):
+        model = torch.nn.Embedding(10, 4, sparse=True)
+        with self.assertRaisesRegex(lt.Unsupported, "SparseAdam.*use Adam, and sparse=False"):
+            lt.prepare(model, torch.optim.SparseAdam([*model.parameters()]), budget="100%",
+                       sample=torch.zeros(2, dtype=torch.long), **OPTIONS)
+
+
+class OfAnotherModel(unittest.TestCase):
+    def setUp(self):
+        self.model = torch.nn.Linear(4, 4)
+        self.other = torch.nn.Linear(4, 4)
+
+    def refused(self, optimizer, *functions):
+        try:
+            check_trains(self.model, optimizer, *functions)
+        except loadline.InvalidArgument as error:
+            return str(error)
+        return ""
+
+    def test_is_refused(self):
+        optimizer = torch.optim.AdamW(copy.deepcopy(self.model).parameters())
+        for make in (lambda: lt.prepare(self.model, optimizer, sample=torch.ones(2, 4),
+                                        budget="100%", **OPTIONS),
+                     lambda: lt.prepare(self.model, Around(optimizer), budget="100%",
+                                        sample=torch.ones(2, 4), step_fn=lambda call: None),
+                     lambda: lt.estimate(self.model, optimizer, sample=torch.ones(2, 4))):
+            with self.assertRaisesRegex(loadline.InvalidArgument,
+                                        "AdamW has none of the parameters of Linear"):
+                make()
+
+    def test_is_not_one_with_some_parameters_of_the_model_or_none_at_all(self):
+        sgd = torch.optim.SGD
+        self.assertFalse(self.refused(sgd([*self.other.parameters(), self.model.bias])))
+        self.assertFalse(self.refused(sgd([{"params": []}])))
+
+    def test_is_not_one_of_what_the_step_uses(self):
+        other, model = self.other, self.model
+        optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+
+        class Holder:
+            __slots__ = ("inner",)
+
+            def loss(self, output):
+                return self.inner["a"][0](output).sum()
+
+        holder = Holder()
+        holder.inner = {"a": [other]}
+
+        def nested(output):
+            return (lambda: other(output))().sum()
+
+        for function in (other, other.forward, nested, holder.loss,
+                         functools.partial(lambda a, b: a(b), other),
+                         lambda output, head=other: head(output), lambda x: nested(x)):
+            self.assertFalse(self.refused(optimizer, function))
+        self.assertFalse(self.refused(torch.optim.SGD([GLOBAL_WEIGHT], lr=0.1),
+                                      lambda x: (lambda: x * GLOBAL_WEIGHT)()))
+        self.assertTrue(self.refused(optimizer, lambda x: model(x), None))
+        model.extra = torch.ones(3, requires_grad=True)  # no nn.Parameter
+        self.assertFalse(self.refused(torch.optim.SGD([model.extra], lr=0.1)))
+
+
+class InHooks(unittest.TestCase):
+    """An optimizer that steps as soon as a gradient is there."""
+
+    def test_makes_no_step_while_a_model_is_prepared(self):
+        def hooked():
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = MODELS["mlp"]()
+            calls = []
+            for p in model.parameters():
+                optimizer = torch.optim.AdamW([p], lr=0.1)
+
+                def step(p, optimizer=optimizer):
+                    calls.append(p)
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+                p.register_post_accumulate_grad_hook(step)
+            return model, calls
+
+        batch = torch.randn(16, 64)
+        plain, _ = hooked()
+        model, calls = hooked()
+        call, _ = lt.prepare(model, sample=batch, budget="100%", **OPTIONS)
+        self.assertEqual(calls, [])
+        self.assertTrue(same_bits([*model.parameters()], [*plain.parameters()]))
+        for _ in range(2):
+            plain(batch).backward()
+            call(batch).backward()
+        self.assertEqual(len(calls), 2 * len([*model.parameters()]))
+        self.assertTrue(same_bits([*model.parameters()], [*plain.parameters()]))
+
+
+class OfTheLoss(unittest.TestCase):
+    def test_keeps_no_gradient_of_the_sample_step(self):
+        model, batch = wide_mlp()
+        head = torch.nn.Linear(1, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+        lt.prepare(model, optimizer, sample=batch, budget="1GiB", **OPTIONS,
+                   step_fn=lambda call: head(call(*batch).reshape(1)).sum().backward())
+        self.assertEqual([p.grad for p in head.parameters()], [None, None])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 import loadline
 from loadline import torch as lt
 from loadline.torch.problem.joint import draws, is_seeded
+from loadline.torch.structure.part_sums import _is_random
 from loadline.torch.problem.make_problem import Snapshot
 from loadline.torch.rewrite.program import Run, program_of
 from models import MODELS
@@ -123,6 +124,42 @@ class Noisy(nn.Module):
 
     def forward(self, x):
         return noisy(x)
+
+
+class OfFunctions(unittest.TestCase):
+    """In the graph of a loss that micro-batches take apart, before PyTorch traces operators."""
+
+    def test_others_operators_draw_there_as_in_the_joint_graph(self):
+        graph = torch.fx.Graph(torch.nn.Module())
+        x = graph.placeholder("x")
+        for target, expected in (
+                (torch.ops.loadline_test.noisy.default, True),
+                (torch.ops.loadline_test.noisy, True),
+                (torch.ops.aten.bernoulli.default, True), (torch.ops.aten.bernoulli, True),
+                (torch.ops.aten.sin.default, False), (torch.ops.aten.sin, False),
+                (F.dropout, True), (F.rrelu, True), (F.gumbel_softmax, True),
+                (F.normalize, False), (F.layer_norm, False), (torch.sin, False)):
+            with self.subTest(target=str(target)):
+                self.assertEqual(_is_random(graph.call_function(target, (x,))), expected)
+        for method, expected in (("uniform_", True), ("normal_", True), ("sin", False)):
+            self.assertEqual(_is_random(graph.call_method(method, (x,))), expected)
+
+    def test_a_branch_that_draws_makes_its_operator_draw(self):
+        def branch(function):
+            inner = torch.fx.Graph()
+            inner.output(inner.call_function(function, (inner.placeholder("y"),)))
+            return torch.fx.GraphModule(nn.Module(), inner)
+
+        for function, expected in ((F.dropout, True), (torch.sin, False)):
+            owner = nn.Module()
+            owner.branch = branch(function)
+            graph = torch.fx.Graph(owner)
+            node = graph.call_function(torch.ops.higher_order.cond, (
+                graph.placeholder("x"), graph.get_attr("branch")))
+            graph.output(node)
+            module = torch.fx.GraphModule(owner, graph)
+            self.assertEqual([_is_random(one) for one in module.graph.nodes
+                              if one.op == "call_function"], [expected])
 
 
 class Branches(nn.Module):

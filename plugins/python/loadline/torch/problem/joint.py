@@ -170,11 +170,17 @@ def _says_it_draws(node: torch.fx.Node) -> bool:
     return torch.Tag.nondeterministic_seeded in _tags(node)
 
 
+def may_draw(operator_: Any) -> bool:
+    """Whether an OpOverload says that it draws, or is one of others, who need not say so."""
+    return torch.Tag.nondeterministic_seeded in operator_.tags or (
+        operator_.namespace not in _TAGGED)
+
+
 def is_seeded(node: torch.fx.Node) -> bool:
-    """Whether the operator can draw random numbers. Others' operators may draw and not say
-    so, and a function that an operator calls, such as a branch of torch.cond, may draw."""
+    """Whether the operator can draw random numbers, or a function that it calls, such as a
+    branch of torch.cond."""
     if isinstance(node.target, torch_internals.OpOverload):
-        return _says_it_draws(node) or node.target.namespace not in _TAGGED
+        return may_draw(node.target)
     owner = node.graph.owning_module
     called = [] if owner is None else [
         getattr(owner, one.target, None) for one in node.all_input_nodes

@@ -15,7 +15,8 @@ from typing import Any, Union
 
 import torch
 from loadline import planning
-from loadline.budget import SMALLEST, format_bytes, is_share, read_share
+from loadline.budget import (SMALLEST, format_bytes, is_share, parse_budget,
+                             read_share)
 from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
@@ -31,6 +32,8 @@ from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
+from loadline.torch.solve.search_log import log
+from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.predict_state import (PredictedState, as_on_gpu, owners_of,
                                                 predict_state)
 from loadline.torch.state.wrappers import innermost
@@ -116,6 +119,10 @@ class Estimate:
         return "\n".join(lines)
 
 
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
 def with_memory(model: torch.nn.Module, anew: bool = False) -> torch.nn.Module:
     """The model itself, or, if some of it is on meta or `anew`, a copy on the CPU whose
     tensors take address space only until someone writes to them. Tied parameters stay
@@ -127,7 +134,12 @@ def with_memory(model: torch.nn.Module, anew: bool = False) -> torch.nn.Module:
     for tensor in tensors:
         if not anew and tensor.device.type != "meta":
             continue
-        empty = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+        try:
+            empty = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+        except RuntimeError as error:
+            raise LoadlineError(
+                f"the model needs an address space of {format_bytes(sum(map(_bytes, tensors)))}, "
+                f"which the system does not give: {str(error).splitlines()[0]}") from error
         made[id(tensor)] = torch.nn.Parameter(empty, tensor.requires_grad) if (
             isinstance(tensor, torch.nn.Parameter)) else empty
     return copy.deepcopy(model, made)
@@ -153,6 +165,21 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
         raise InvalidArgument(
             f'budget "{CARD}": the machine {machine.name} has no device_bytes')
     return machine.device_bytes
+
+
+def _check_budgets(budgets: Any, machine: Machine) -> list[int | float | str]:
+    """Those that the machine has, checked before the model is traced, which takes long."""
+    if isinstance(budgets, (str, int, float)):
+        budgets = [budgets]
+    if not isinstance(budgets, (list, tuple)) or not budgets:
+        raise InvalidArgument(
+            f'budgets={budgets!r}: want a list of budgets, such as ["100%", "{CARD}"]')
+    for budget in budgets:
+        if budget != CARD and read_share(budget) != SMALLEST:
+            parse_budget(budget, 1 << 40)  # raises for anything but a budget
+    if not machine.device_bytes and {*budgets} == {CARD}:
+        _budget(CARD, machine)  # raises
+    return [one for one in budgets if one != CARD or machine.device_bytes]
 
 
 def _better_row(search: StructureSearch, asked: int | float | str,
@@ -242,8 +269,12 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     read = Options.read(
         {**options, "budget": "100%", "machine": _machine_of(machine),
          "part_statistics": allow_micro_batch_statistics}, torch.device("cpu"))
+    budgets = _check_budgets(budgets, read.machine)
+    log.info("tracing the model")
     here, batch = with_memory(model), _on_cpu(sample)
     inner = None if made is None else innermost(made)
+    if inner is not None:
+        check_trains(model, inner, loss_fn)
     if inner is not None and read.machine.device_bytes:
         inner = as_on_gpu(inner)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
@@ -273,11 +304,14 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
                              [*here.parameters()] if offload_parameters else ())
     problem = search.problem(Structure())
     traced = time.perf_counter()
-    rows = [_better_row(search, budget, micro_batches or 1) for budget in budgets
-            if budget != CARD or read.machine.device_bytes]
+    log.info("%d operators, traced in %.1f s", len(problem["nodes"]), traced - start)
+    rows = []
+    for budget in budgets:
+        log.info("planning %s", budget)
+        rows.append(_better_row(search, budget, micro_batches or 1))
     return Estimate(
         read.machine, rows, problem,
-        sum(p.numel() * p.element_size() for p in here.parameters()),
-        sum(p.numel() * p.element_size() for p in here.parameters() if p.requires_grad),
+        sum(map(_bytes, here.parameters())),
+        sum(_bytes(p) for p in here.parameters() if p.requires_grad),
         predicted.bytes, read.machine.reserved_bytes, traced - start,
         time.perf_counter() - traced)

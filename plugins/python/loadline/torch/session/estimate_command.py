@@ -1,13 +1,15 @@
 """python -m loadline.torch.estimate: will this language model train on that GPU?
 
 Builds a causal language model from a configuration, without weights, and prints the table
-of `loadline.torch.estimate`. Tested by tests/plugins/python/torch_estimate_test.py.
+of `loadline.torch.estimate`. Tested by tests/plugins/python/torch_estimate_test.py
+and torch_estimate_command_test.py.
 """
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
+import logging
 import os
 import pathlib
 import sys
@@ -15,12 +17,14 @@ from typing import Any
 
 import torch
 from loadline.budget import SMALLEST, check_whole, parse_budget
-from loadline.errors import InvalidArgument, LoadlineError
+from loadline.errors import (Infeasible, InternalError, InvalidArgument, LoadlineError,
+                             NotValid, Stopped, Unsupported)
 from loadline.machine import Machine
 from loadline.torch.session.estimate import CARD, Estimate, estimate
-from loadline.torch.session.llama_shaped import LlamaShaped, Shape
+from loadline.torch.session.llama_shaped import NAMES, LlamaShaped, Shape, check_sizes
 from loadline.torch.session.lora import ATTENTION
 from loadline.torch.solve.options import AUTO
+from loadline.torch.solve.search_log import log
 from torch import nn
 
 _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
@@ -30,6 +34,17 @@ _DEFAULTS: dict[str, Any] = {
     "targets": None, "micro_batches": None, "split": 1, "offload_gradients": False,
     "update_in_backward": False, "offload_parameters": False,
     "host_memory": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
+_FLAGS = ("offload_gradients", "update_in_backward", "offload_parameters")
+_MOST_TOKENS = 1 << 28  # of a batch
+# Of a configuration of transformers, of which one must be there.
+_THEIRS = ("model_type", "architectures", "hidden_size")
+# As of the command (docs/command.md); every other error of ours is of the input.
+_EXIT_CODES = {Infeasible: 3, Unsupported: 4, Stopped: 5, InternalError: 1, NotValid: 1}
+
+
+def _one_line(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__
 
 
 def _number_or_auto(text: str) -> int | str:
@@ -83,27 +98,36 @@ def read_config(path: str) -> dict[str, Any]:
     if file.is_dir():
         file = file / "config.json"
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"--config {path}: {error}") from error
+        read = _parsed(file)
+    except OSError as error:
+        raise InvalidArgument(f"--config {file}: {_one_line(error)}") from error
+    except RecursionError as error:
+        raise InvalidArgument(f"--config {file}: nested too deeply") from error
+    except ValueError as error:
+        raise InvalidArgument(f"--config {file}: {_one_line(error)}") from error
+    if not isinstance(read, dict):
+        raise InvalidArgument(f"--config {file}: want an object with fields, not "
+                              + ("an empty file" if read is None else repr(read)[:60]))
+    return read
+
+
+def _parsed(file: pathlib.Path) -> Any:
+    text = file.read_text(encoding="utf-8")
     try:
-        read = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         if file.suffix == ".json":
-            raise InvalidArgument(f"--config {path}: {error}") from error
-        try:
-            import yaml  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise InvalidArgument(
-                f"--config {path}: no JSON ({error}), and YAML needs pyyaml: pip install "
-                "pyyaml") from error
-        try:
-            read = yaml.safe_load(text)
-        except yaml.YAMLError as problem:
-            raise InvalidArgument(f"--config {path}: {problem}") from problem
-    if not isinstance(read, dict):
-        raise InvalidArgument(f"--config {path}: want an object with fields")
-    return read
+            raise
+        no_json = str(error)
+    try:
+        import yaml  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise InvalidArgument(f"no JSON ({no_json}), and YAML needs pyyaml: pip install "
+                              "pyyaml") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidArgument(_one_line(error)) from error
 
 
 def _of_transformers(config: str, dtype: torch.dtype) -> nn.Module | None:
@@ -118,8 +142,12 @@ def _of_transformers(config: str, dtype: torch.dtype) -> nn.Module | None:
         with torch.device("meta"):
             model: nn.Module = transformers.AutoModelForCausalLM.from_config(
                 read, dtype=dtype)
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidArgument(f"--config {config}: {error}") from error
+    except Exception as error:  # of any kind, where a field has a wrong value
+        raise InvalidArgument(f"--config {config}: transformers makes no model of it: "
+                              f"{type(error).__name__}: {_one_line(error)}") from error
+    for name, parameter in model.named_parameters():
+        if not parameter.numel():
+            raise InvalidArgument(f"--config {config}: {name} has no elements")
     return model
 
 
@@ -127,6 +155,16 @@ def build(path: str, config: dict[str, Any], dtype: torch.dtype) -> nn.Module:
     """On meta, in training mode. A configuration of transformers makes its own class where
     the package is installed, otherwise a model of the same shape."""
     ours = "model" in config
+    if not ours and not any(name in config for name in _THEIRS):
+        raise InvalidArgument(f"--config {path}: no field model, and none of a configuration "
+                              f"of transformers ({', '.join(_THEIRS)})")
+    if not ours:
+        try:
+            # Some of its models have a list of sizes, one for each layer.
+            check_sizes({name: value for name, value in config.items()
+                         if name in NAMES and isinstance(value, (int, float))})
+        except InvalidArgument as error:
+            raise InvalidArgument(f"--config {path}: {error}") from error
     model = None if ours else _of_transformers(path, dtype)
     if model is None:
         fields = config["model"] if ours else config
@@ -141,10 +179,34 @@ def build(path: str, config: dict[str, Any], dtype: torch.dtype) -> nn.Module:
     return model.to(dtype).train()
 
 
-def _machine(name: str, host_memory: int | str | None) -> Machine:
-    machine = Machine.load(name)
-    return machine if host_memory is None else dataclasses.replace(
-        machine, host_bytes=parse_budget(host_memory, 0))
+def _machine(name: Any, host_memory: int | str | None) -> Machine:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"machine {name!r}: want a GPU's name or the path of a profile")
+    try:
+        machine = Machine.load(name)
+    except OSError as error:
+        raise InvalidArgument(f"machine {name}: {_one_line(error)}") from error
+    if host_memory is None:
+        return machine
+    try:
+        return dataclasses.replace(machine, host_bytes=parse_budget(host_memory))
+    except InvalidArgument:
+        raise InvalidArgument(
+            f"host_memory {host_memory!r}: want bytes, such as 64GiB") from None
+
+
+def _check(name: str, value: Any) -> None:
+    """Raises InvalidArgument for what argparse does not check, or a file can have."""
+    if name in ("batch", "sequence") or name == "lora" and value is not None:
+        check_whole(name, value, _MOST_TOKENS if name != "lora" else 1 << 20, least=1)
+    if name == "dtype" and (not isinstance(value, str) or value not in _TYPES):
+        raise InvalidArgument(f"dtype {value!r}: there are {', '.join(_TYPES)}")
+    if name in _FLAGS and not isinstance(value, bool):
+        raise InvalidArgument(f"{name}={value!r}: want true or false")
+    if name == "targets" and value is not None and not (
+            isinstance(value, list) and value and all(
+                isinstance(one, str) and one for one in value)):
+        raise InvalidArgument(f"targets={value!r}: want a list of names, such as {ATTENTION}")
 
 
 def _settings(given: argparse.Namespace, config: dict[str, Any]) -> dict[str, Any]:
@@ -155,16 +217,22 @@ def _settings(given: argparse.Namespace, config: dict[str, Any]) -> dict[str, An
         raise InvalidArgument(
             f"--config {given.config}: no field {', '.join(sorted(map(str, unknown)))}; "
             f"there are model, {', '.join(_DEFAULTS)}")
-    found = {name: getattr(given, name) if getattr(given, name) is not None
-             else read.get(name, default) for name, default in _DEFAULTS.items()}
-    for name in ("batch", "sequence", "lora"):
-        if name == "lora" and found[name] is None:
-            continue
-        check_whole(name, found[name], 1 << 40)
-        if found[name] == 0:
-            raise InvalidArgument(f"{name} 0: must be more than 0")
-    if found["dtype"] not in _TYPES:
-        raise InvalidArgument(f"dtype {found['dtype']!r}: there are {', '.join(_TYPES)}")
+    found = {}
+    for name, default in _DEFAULTS.items():
+        flag = getattr(given, name)
+        found[name] = read.get(name, default) if flag is None else flag
+        try:
+            _check(name, found[name])
+        except InvalidArgument as error:
+            if flag is not None:
+                raise
+            raise InvalidArgument(f"--config {given.config}: {error}") from None
+    if found["batch"] * found["sequence"] > _MOST_TOKENS:
+        raise InvalidArgument(
+            f"batch {found['batch']} and sequence {found['sequence']}: more than "
+            f"{_MOST_TOKENS} tokens in a step")
+    if found["targets"] is not None and found["lora"] is None:
+        raise InvalidArgument("targets are the layers that get adapters: give lora a rank")
     return found
 
 
@@ -172,8 +240,12 @@ def run(arguments: list[str]) -> Estimate:
     given = _parser().parse_args(arguments)
     config = read_config(given.config)
     settings = _settings(given, config)
-    if given.html and os.path.isdir(given.html):
-        raise InvalidArgument(f"--html {given.html}: a folder")
+    if given.html is not None:  # before the search, which takes long
+        folder = os.path.dirname(given.html) or "."
+        if os.path.isdir(given.html) or not os.access(folder, os.W_OK):
+            raise InvalidArgument(
+                f"--html {given.html}: " + ("a folder" if os.path.isdir(given.html)
+                                            else f"cannot write into {folder}"))
     model = build(given.config, config, _TYPES[settings["dtype"]])
     tokens = torch.zeros(settings["batch"], settings["sequence"], dtype=torch.long)
     lora = None if settings["lora"] is None else {
@@ -188,13 +260,27 @@ def run(arguments: list[str]) -> Estimate:
         offload_parameters=settings["offload_parameters"],
         time_limit_s=settings["time_limit"])
     print(result)
-    if given.html:
+    if given.html is not None:
         result.report(given.html)
     return result
 
 
+def _show_progress() -> None:
+    """On stderr, what estimate and the search say of themselves."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
 def main() -> None:
+    _show_progress()
     try:
         run(sys.argv[1:])
     except (LoadlineError, OSError) as error:
-        sys.exit(f"loadline.torch.estimate: {error}")
+        print(f"loadline.torch.estimate: {error}", file=sys.stderr)
+        sys.exit(next((code for kind, code in _EXIT_CODES.items()
+                       if isinstance(error, kind)), 2))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -16,10 +16,13 @@ from torch import nn
 from torch.nn import functional as F
 
 # Names in config.json of transformers.
-_NAMES = {"hidden_size": "width", "intermediate_size": "feed_forward",
+NAMES = {"hidden_size": "width", "intermediate_size": "feed_forward",
           "num_hidden_layers": "layers", "num_attention_heads": "heads",
           "num_key_value_heads": "key_value_heads", "vocab_size": "vocabulary",
           "tie_word_embeddings": "tied", "head_dim": "head_width"}
+_MOST = {"layers": 10_000}  # each takes time; of the others 1 << 32
+_FLAGS = ("tied", "attention_bias")
+_MAY_BE_0 = ("key_value_heads", "head_width")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,25 +39,56 @@ class Shape:
 
     @staticmethod
     def read(fields: dict[str, Any]) -> Shape:
-        """From fields of this name, or of transformers' configuration."""
+        """From fields of this name, or of transformers' configuration, which has a model_type
+        and fields that say nothing of a shape."""
         known = {field.name for field in dataclasses.fields(Shape)}
-        named = {_NAMES.get(name, name): value for name, value in fields.items()}
-        if named.get("model_type", "").startswith("qwen2"):
+        named = {NAMES.get(name, name): value for name, value in fields.items()}
+        unknown = sorted(str(name) for name in named if name not in known)
+        if unknown and "model_type" not in named:
+            there = ", ".join(field.name for field in dataclasses.fields(Shape))
+            raise InvalidArgument(
+                f"model: no field {', '.join(unknown)}; there are {there}")
+        if str(named.get("model_type")).startswith("qwen2"):
             named.setdefault("attention_bias", True)
         given = {name: value for name, value in named.items()
                  if name in known and value is not None}
         missing = {"layers", "width", "feed_forward", "heads", "vocabulary"} - given.keys()
         if missing:
             raise InvalidArgument(f"the model has no field {', '.join(sorted(missing))}")
+        check_sizes(given)
         shape = Shape(**given)
-        for name in known - {"tied", "attention_bias"}:
-            check_whole(f"model.{name}", getattr(shape, name), 1 << 40)
         heads, groups = shape.heads, shape.key_value_heads or shape.heads
-        if not heads or heads % groups or not shape.head_width and shape.width % heads:
+        if heads % groups or not shape.head_width and shape.width % heads:
             raise InvalidArgument(
                 f"model: {heads} heads cannot share {groups} key_value_heads and a width "
                 f"of {shape.width}")
+        head_width = shape.head_width or shape.width // heads
+        if head_width % 2:
+            raise InvalidArgument(
+                f"model: a head has a width of {head_width}; rotary positions need an even one")
+        if shape.parameters > 1 << 42:
+            raise InvalidArgument(f"model: {shape.parameters} parameters, more than {1 << 42}")
         return shape
+
+    @property
+    def parameters(self) -> int:
+        """Their number, without the small ones of norms and biases."""
+        head_width = self.head_width or self.width // self.heads
+        heads = 2 * self.heads + 2 * (self.key_value_heads or self.heads)
+        return self.width * (self.layers * (heads * head_width + 3 * self.feed_forward)
+                             + self.vocabulary * (1 if self.tied else 2))
+
+
+def check_sizes(fields: dict[str, Any]) -> None:
+    """Raises InvalidArgument for a field of a shape, by its name here or in transformers'
+    configuration, whose value no model can have."""
+    for name, value in fields.items():
+        own = NAMES.get(name, name)
+        if own in _FLAGS and not isinstance(value, bool):
+            raise InvalidArgument(f"model.{name}={value!r}: want true or false")
+        if own not in _FLAGS and own in Shape.__dataclass_fields__:
+            check_whole(f"model.{name}", value, _MOST.get(own, 1 << 32),
+                        0 if own in _MAY_BE_0 else 1)
 
 
 class _Attention(nn.Module):

@@ -33,6 +33,7 @@ from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
+from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.host_gradients import hooked
 from loadline.torch.state.host_parameters import (new_host_parameters,
                                                   on_device_after_error)
@@ -226,6 +227,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                          "part_statistics": allow_micro_batch_statistics}, device)
     budget = read.budget  # "device" is bytes now
     inner = None if optimizer is None else innermost(optimizer)
+    if inner is not None:
+        check_trains(model, inner, loss_fn, step_fn)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(model, inner, predicted, read)
     owners = {}

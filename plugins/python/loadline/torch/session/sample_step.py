@@ -37,14 +37,32 @@ def _cut_off(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[WrittenInputs]:
+def _without_hooks(parameters: list[torch.Tensor]) -> Iterator[None]:
+    """Hooks on complete gradients are not called, because they may run an optimizer."""
+    hooks = {id(found): found for one in parameters
+             if (found := getattr(one, "_post_accumulate_grad_hooks", None))}
+    kept = [(found, dict(found)) for found in hooks.values()]
+    for found, _ in kept:
+        found.clear()  # in place: PyTorch calls what is in this dict
+    try:
+        yield
+    finally:
+        for found, before in kept:
+            found.update(before)
+
+
+@contextlib.contextmanager
+def restored_afterwards(model: torch.nn.Module, sample: Any,
+                        optimizer: torch.optim.Optimizer | None = None
+                        ) -> Iterator[WrittenInputs]:
     """A step inside changes no buffer, attribute, gradient or random number; and no parameter
-    or input that is saved in what this yields."""
+    or input that is saved in what this yields. optimizer: of which the gradients too."""
     written = WrittenInputs([*model.named_parameters(), *(
         ("the sample", tensor) for tensor in tensors_in(sample))])
     attributes = ModuleAttributes(model)
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    leaves = [*model.parameters(), *(
+    groups = [] if optimizer is None else optimizer.param_groups
+    leaves = [*model.parameters(), *(one for group in groups for one in group["params"]), *(
         tensor for tensor in tensors_in(sample)
         if tensor.requires_grad and tensor.is_leaf)]
     gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = [
@@ -53,7 +71,7 @@ def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[Written
         leaf.grad = None
     devices = {parameter.device for parameter in model.parameters()
                if parameter.device.type == "cuda"}
-    with torch.random.fork_rng(devices=list(devices)):
+    with torch.random.fork_rng(devices=list(devices)), _without_hooks(leaves):
         try:
             yield written
         finally:
@@ -230,7 +248,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     breaks = torch_internals.break_count()
     session.restart(keep_budgets)
     session.counts_forwards = step.function is not None
-    with restored_afterwards(model, sample) as session.written, dry_run(
+    with restored_afterwards(model, sample, optimizer) as session.written, dry_run(
             session.number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             step.inner == "aot_eager" and cuda is None

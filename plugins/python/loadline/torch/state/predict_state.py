@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument
+from loadline.errors import InvalidArgument, Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls
 
@@ -220,6 +220,10 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     step cannot run on zeros either and there is no state yet."""
     if isinstance(optimizer, torch.optim.LBFGS):
         return _predict_lbfgs(optimizer)
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        raise Unsupported(
+            "SparseAdam takes gradients in a sparse layout, whose bytes follow from values: "
+            "use Adam, and sparse=False in embeddings")
     try:
         return _predict_on(optimizer, "meta")
     except _CannotRun as error:

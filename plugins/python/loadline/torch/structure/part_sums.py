@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 from loadline.errors import Unsupported
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import draws, may_draw
 from loadline.torch.structure.term_sums import (IS_SUM, cross_entropy_sums, mean_sums,
                                                pairs_apart, sums, target_count,
                                                term_counts, term_sums, weighted_sums)
@@ -31,6 +33,9 @@ _NEGATED = (operator.neg, torch.neg, "neg")
 _OF_ONE = ("mean", torch.mean, "sum", torch.sum)  # of a number: that number
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv,
              "add_", "sub_", "mul_", "div_")
+# In names of PyTorch's functions and methods that draw.
+_RANDOM = ("drop", "rand", "normal", "bernoulli", "multinomial", "exponential", "uniform",
+           "poisson", "gumbel", "cauchy", "geometric", "rrelu", "fractional_max_pool")
 _BATCH_STATISTICS = (F.batch_norm, torch.batch_norm)
 
 
@@ -256,8 +261,26 @@ def _fixed(graph: torch.fx.Graph) -> set[torch.fx.Node]:
 
 
 def _is_random(node: torch.fx.Node) -> bool:
-    return any(word in _name(node) for word in ("drop", "rand", "normal", "bernoulli",
-                                                "multinomial", "exponential"))
+    """As problem/joint.py has it, for a graph that has functions and methods too, which do not
+    say whether they draw, and operators in all their overloads."""
+    if isinstance(node.target, torch_internals.OpOverload):
+        return draws(node)
+    packet: Any = node.target
+    if hasattr(packet, "overloads"):
+        return any(may_draw(getattr(packet, overload)) for overload in packet.overloads())
+    name = _name(node)
+    return any(word in name for word in _RANDOM) and name != "normalize" or (
+        _inner_is_random(node))
+
+
+def _inner_is_random(node: torch.fx.Node) -> bool:
+    """Of a function that an operator calls, such as a branch of torch.cond."""
+    owner = node.graph.owning_module
+    called = [] if owner is None else [
+        getattr(owner, one.target, None) for one in node.all_input_nodes
+        if one.op == "get_attr" and isinstance(one.target, str)]
+    return any(_is_random(inner) for one in called if isinstance(one, torch.fx.GraphModule)
+               for inner in one.graph.nodes if inner.op in ("call_function", "call_method"))
 
 
 def _terms(loss: torch.fx.Node) -> _Terms:
