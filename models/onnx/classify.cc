@@ -13,6 +13,7 @@
 #include "models/name_pattern.h"
 #include "models/onnx/gradient_flow.h"
 #include "models/onnx/initializer_names.h"
+#include "models/onnx/producers.h"
 #include "models/onnx/tables.h"
 #include "planner/base/status_macros.h"
 
@@ -155,7 +156,7 @@ class Classifier {
         reached_(ReachedByGradient(model.proto.graph(), model.marks.detached)),
         statistics_(RunningStatistics(model.proto.graph())),
         of_state_dict_(model.marks.marks.empty() &&
-                       model.proto.producer_name() == "pytorch") {}
+                       model.proto.producer_name() == kPyTorch) {}
 
   Classification Run() {
     for (const std::string& name : model_.initializer_order) {
@@ -279,9 +280,10 @@ class Classifier {
     }
     // An exporter's constant, such as the factor of an attention. PyTorch's
     // files have a model's own names.
-    if (model_.proto.producer_name() != "pytorch" && tensor.type.rank() == 0 &&
+    if (model_.proto.producer_name() != kPyTorch && tensor.type.rank() == 0 &&
         !IsVariable(name)) {
-      if (model_.proto.producer_name() != "tf2onnx") left_out_.push_back(name);
+      if (model_.proto.producer_name() != kTensorFlow)
+        left_out_.push_back(name);
       return NotTrained("a number without an axis");
     }
     // The older exporter's names of tensors that it computed from others, most

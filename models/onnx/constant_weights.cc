@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/erase_if.h"
+#include "models/onnx/producers.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -101,35 +103,25 @@ class Lifter {
   }
 
   void LiftNodes(onnx::GraphProto* body) {
-    auto* nodes = body->mutable_node();
-    int kept = 0;
-    for (int n = 0; n < nodes->size(); ++n) {
-      onnx::NodeProto* node = nodes->Mutable(n);
-      if (IsConstantOfFloats(*node) &&
-          !IsOutputOfBody(node->output(0), *body)) {
-        Add(node->output(0), body, node->mutable_attribute(0)->mutable_t());
-        continue;
+    EraseIf(body->mutable_node(), [&](onnx::NodeProto* node) {
+      if (!IsConstantOfFloats(*node) ||
+          IsOutputOfBody(node->output(0), *body)) {
+        return false;
       }
-      if (n != kept) nodes->SwapElements(n, kept);
-      ++kept;
-    }
-    nodes->DeleteSubrange(kept, nodes->size() - kept);
+      Add(node->output(0), body, node->mutable_attribute(0)->mutable_t());
+      return true;
+    });
   }
 
   void LiftInitializers(onnx::GraphProto* body) {
-    auto* tensors = body->mutable_initializer();
-    int kept = 0;
-    for (int n = 0; n < tensors->size(); ++n) {
-      onnx::TensorProto* tensor = tensors->Mutable(n);
+    EraseIf(body->mutable_initializer(), [&](onnx::TensorProto* tensor) {
       const std::string name = tensor->name();
-      if (IsFloatWithAxis(*tensor) && !IsOutputOfBody(name, *body)) {
-        Add(name, body, tensor);
-        continue;
+      if (!IsFloatWithAxis(*tensor) || IsOutputOfBody(name, *body)) {
+        return false;
       }
-      if (n != kept) tensors->SwapElements(n, kept);
-      ++kept;
-    }
-    tensors->DeleteSubrange(kept, tensors->size() - kept);
+      Add(name, body, tensor);
+      return true;
+    });
   }
 
   onnx::GraphProto* graph_;
@@ -139,7 +131,7 @@ class Lifter {
 }  // namespace
 
 void MakeInitializersOfConstants(onnx::ModelProto* model) {
-  if (model->producer_name() == "pytorch" ||
+  if (model->producer_name() == kPyTorch ||
       model->ir_version() < kMinIrOfLoneInitializers) {
     return;
   }

@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "models/onnx/node_attributes.h"
+#include "models/onnx/producers.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -271,7 +272,7 @@ std::vector<std::string> FindPaddingRows(
     const onnx::ModelProto& model,
     const std::map<std::string, Tensor>& initializers, ExportMarks* marks) {
   std::vector<std::string> warnings;
-  if (model.producer_name() != "pytorch" || !marks->marks.empty()) {
+  if (model.producer_name() != kPyTorch || !marks->marks.empty()) {
     return warnings;
   }
   std::map<std::string, int64_t> rows;  // of the tables seen

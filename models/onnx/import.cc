@@ -10,6 +10,7 @@
 #include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/prepare.h"
+#include "models/onnx/producers.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -17,7 +18,7 @@ namespace {
 
 // The newer one describes every node in metadata.
 bool IsOfOlderTorchExporter(const onnx::ModelProto& proto) {
-  return proto.producer_name() == "pytorch" &&
+  return proto.producer_name() == onnx_internal::kPyTorch &&
          std::none_of(
              proto.graph().node().begin(), proto.graph().node().end(),
              [](const auto& node) { return node.metadata_props_size() > 0; });

@@ -15,6 +15,7 @@
 #include "models/onnx/fold.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
+#include "models/onnx/producers.h"
 #include "models/ops/operator.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
@@ -413,7 +414,7 @@ void Importer::WarnAtEnd() {
     Warn(absl::StrCat(
         "the model convolves but has no BatchNormalization; if the original "
         "has some, the exporter folded it away",
-        model_.proto.producer_name() == "pytorch"
+        model_.proto.producer_name() == kPyTorch
             ? absl::StrCat(": export with ", kFlags)
             : ""));
   }

@@ -94,7 +94,7 @@ absl::StatusOr<std::map<std::string, FoldedNorm>> FoldNorms(
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() == "Conv" && readers[node.output(0)] == 1 &&
         wanted.contains(node.input(1)) && readers[node.input(1)] == 1) {
-      const bool has_bias = node.input_size() > 2 && !node.input(2).empty();
+      const bool has_bias = HasInput(node, 2);
       if (has_bias) {
         LOADLINE_ASSIGN_OR_RETURN(const auto bias,
                                   Numbers(*graph, node.input(2)));

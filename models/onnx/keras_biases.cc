@@ -8,12 +8,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/producers.h"
 #include "models/onnx/supported.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
-
-constexpr char kTensorFlowExporter[] = "tf2onnx";
 
 using Readers = std::map<std::string, std::vector<const onnx::NodeProto*>>;
 
@@ -40,10 +40,6 @@ bool IsAddedTo(std::string value, const Readers& readers,
     if (!MayStandBeforeBias(node)) return false;
     value = node.output(0);
   }
-}
-
-bool HasInput(const onnx::NodeProto& node, int i) {
-  return node.input_size() > i && !node.input(i).empty();
 }
 
 bool IsWeighted(const onnx::NodeProto& node,
@@ -90,7 +86,7 @@ bool HasNoStateBias(const Tensor& bias) {
 }  // namespace
 
 std::string KerasBiasWarning(const onnx::ModelProto& model) {
-  if (model.producer_name() != kTensorFlowExporter) return "";
+  if (model.producer_name() != kTensorFlow) return "";
   const int without = LayersWithoutBias(model.graph());
   if (without == 0) return "";
   return absl::StrCat(
@@ -105,7 +101,7 @@ std::set<std::string> FindSingleBiases(
     const onnx::ModelProto& model,
     const std::map<std::string, Tensor>& initializers) {
   std::set<std::string> names;
-  if (model.producer_name() != kTensorFlowExporter) return names;
+  if (model.producer_name() != kTensorFlow) return names;
   for (const auto& node : model.graph().node()) {
     if (node.op_type() != "LSTM" || !HasInput(node, 3)) continue;
     const auto bias = initializers.find(node.input(3));

@@ -75,10 +75,6 @@ bool IsStateOfSequence(absl::string_view op, int i) {
   return IsOneOf(op, {"LSTM", "GRU", "RNN"}) && i >= 4 && i <= 6;
 }
 
-bool HasBias(const onnx::NodeProto& node) {
-  return node.input_size() > 2 && !node.input(2).empty();
-}
-
 // Whether a Loop hands on its body's input i unchanged. Inputs are the turn,
 // the condition and the values; outputs the condition and the values.
 bool StaysTheSame(const onnx::GraphProto& body, int i) {
@@ -248,7 +244,7 @@ class Finder {
     const Known& a = Input(node, 0);
     const Known& b = Input(node, 1);
     if (IsOneOf(op, {"Conv", "ConvTranspose", "Gemm"})) {
-      return HasBias(node) ? Result::kOther : Result::kProduct;
+      return HasInput(node, 2) ? Result::kOther : Result::kProduct;
     }
     if (op == "MatMul") {
       return a.constant || b.constant ? Result::kProduct : Result::kOther;

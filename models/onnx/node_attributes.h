@@ -1,5 +1,6 @@
-// Attributes of an ONNX node, and metadata. The checker has compared the kinds
-// of attributes with the operator's schema. Returns `fallback` if absent.
+// Attributes and optional inputs of an ONNX node, and metadata. The checker has
+// compared the kinds of attributes with the operator's schema. Returns
+// `fallback` if absent.
 #ifndef LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 #define LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 
@@ -12,6 +13,11 @@
 #include "onnx/onnx_pb.h"
 
 namespace loadline::models::onnx_internal {
+
+// Whether the node has input i, which may be optional.
+inline bool HasInput(const onnx::NodeProto& node, int i) {
+  return node.input_size() > i && !node.input(i).empty();
+}
 
 const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node,
                                           absl::string_view name);

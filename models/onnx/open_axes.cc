@@ -151,9 +151,8 @@ class ShapeReader {
     const ShapeElements from = Read(node.input(0));
     const auto starts = Constant(node.input(1));
     const auto ends = Constant(node.input(2));
-    const auto steps = node.input_size() > 4 && !node.input(4).empty()
-                           ? Constant(node.input(4))
-                           : std::vector<int64_t>{1};
+    const auto steps =
+        HasInput(node, 4) ? Constant(node.input(4)) : std::vector<int64_t>{1};
     if (!from.has_value() || !starts.has_value() || !ends.has_value() ||
         steps != std::vector<int64_t>{1} || starts->size() != 1 ||
         ends->size() != 1) {

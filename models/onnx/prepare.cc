@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "models/onnx/check_shapes.h"
 #include "models/onnx/convert_opset.h"
+#include "models/onnx/erase_if.h"
 #include "models/onnx/function_size.h"
 #include "models/onnx/guard.h"
 #include "models/onnx/input_shapes.h"
@@ -133,14 +134,9 @@ absl::StatusOr<Tensor> ReadInitializer(const onnx::TensorProto& proto,
 // The onnx library's checker refuses nodes that read what is left out.
 void DropUnneededNodes(onnx::GraphProto* graph) {
   const std::vector<bool> needed = NeededNodes(*graph);
-  auto* nodes = graph->mutable_node();
-  int kept = 0;
-  for (int n = 0; n < nodes->size(); ++n) {
-    if (!needed[static_cast<size_t>(n)]) continue;
-    if (n != kept) nodes->SwapElements(n, kept);
-    ++kept;
-  }
-  nodes->DeleteSubrange(kept, nodes->size() - kept);
+  size_t n = 0;
+  EraseIf(graph->mutable_node(),
+          [&](const onnx::NodeProto*) { return !needed[n++]; });
 }
 
 // Moves initializers to `prepared`; small ones also stay in the protobuf. The

@@ -171,7 +171,7 @@ absl::StatusOr<std::vector<double>> WeightWriter::BiasOf(
     const onnx::NodeProto& node, const QuantizedWeight& weight,
     size_t channels) const {
   std::vector<double> bias;
-  if (node.input_size() > 2 && !node.input(2).empty()) {
+  if (HasInput(node, 2)) {
     for (const onnx::TensorProto& proto : graph_->initializer()) {
       if (proto.name() != node.input(2)) continue;
       LOADLINE_ASSIGN_OR_RETURN(const Tensor tensor, ReadF32(proto));

@@ -15,6 +15,7 @@
 #include "models/onnx/edit_model.h"
 #include "models/onnx/initializer_names.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/producers.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -92,7 +93,7 @@ Tensor Transposed(const Tensor& matrix) {
 
 std::vector<TiedCopy> FindTiedCopies(const onnx::ModelProto& model,
                                      const std::string& folder) {
-  if (model.producer_name() != "pytorch") return {};
+  if (model.producer_name() != kPyTorch) return {};
   std::set<std::string> inputs;
   for (const auto& input : model.graph().input()) inputs.insert(input.name());
   std::vector<const onnx::TensorProto*> copies;

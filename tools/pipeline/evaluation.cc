@@ -86,7 +86,7 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
   LOADLINE_ASSIGN_OR_RETURN(models::Graph model, ModelAt(batch));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
                             LossFor(model, flags_.loss, flags_.model.model));
-  step.loss_warning = LossWarning(model, flags_.loss);
+  if (flags_.warn && !batch.has_value()) WarnOfLoss(model, flags_.loss);
   LOADLINE_ASSIGN_OR_RETURN(
       step.graph, passes::BuildEvaluation(std::move(model), loss, {}));
   LOADLINE_ASSIGN_OR_RETURN(
@@ -166,9 +166,6 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
     const EvaluationFlags& flags) {
   std::unique_ptr<EvaluationPlan> made(new EvaluationPlan(flags));
   LOADLINE_ASSIGN_OR_RETURN(Step first, made->MakeStep(std::nullopt));
-  if (flags.warn && !first.loss_warning.empty()) {
-    spdlog::warn(first.loss_warning);
-  }
   LOADLINE_ASSIGN_OR_RETURN(made->data_, LoadDataFor(flags.loss, first.graph));
   const int64_t batch = executor::BatchOf(first.graph).value_or(0);
   const int64_t examples = made->data_.examples;

@@ -66,7 +66,6 @@ class EvaluationPlan {
     planner::Problem problem;
     planner::Plan plan;
     std::map<std::string, std::string> algorithms;  // of the machine
-    std::string loss_warning;  // of an output that is softmax already
   };
 
   explicit EvaluationPlan(const EvaluationFlags& flags) : flags_(flags) {}

@@ -1,13 +1,11 @@
 // Tested by tests/end_to_end/training_test.cc.
 #include "tools/pipeline/load_evaluation.h"
 
-#include <string>
 #include <utility>
 
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
-#include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/import_model.h"
 #include "tools/pipeline/loss_options.h"
@@ -24,8 +22,7 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
                             ImportModel(model, /*training=*/false));
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss_options,
                             LossFor(imported.graph, loss, model.model));
-  const std::string warning = LossWarning(imported.graph, loss);
-  if (!warning.empty()) spdlog::warn(warning);
+  WarnOfLoss(imported.graph, loss);
   loaded->model = imported.graph;
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->graph,

@@ -10,6 +10,7 @@
 #include "passes/output_activation.h"
 #include "passes/remove_unread_inputs.h"
 #include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
 #include "tools/pipeline/batch_axis.h"
 
 namespace loadline::tools {
@@ -52,6 +53,11 @@ std::string LossWarning(const models::Graph& model, const LossFlags& flags) {
   if (!loss.ok() || model.outputs.empty()) return "";
   return passes::OutputActivationWarning(model, PredictionOf(model, flags),
                                          *loss);
+}
+
+void WarnOfLoss(const models::Graph& model, const LossFlags& flags) {
+  const std::string warning = LossWarning(model, flags);
+  if (!warning.empty()) spdlog::warn(warning);
 }
 
 absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,

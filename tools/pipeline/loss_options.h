@@ -21,6 +21,8 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
 // Of a model whose output is softmax or sigmoid already; empty if there is
 // nothing to say.
 std::string LossWarning(const models::Graph& model, const LossFlags& flags);
+// Says it to the user.
+void WarnOfLoss(const models::Graph& model, const LossFlags& flags);
 // InvalidArgument: the batch is not the first axis of every input and of the
 // prediction (tools/pipeline/batch_axis.h). LossFor checks it where `flags`
 // have data. `flags` name the output as the graph does.

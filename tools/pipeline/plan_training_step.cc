@@ -146,8 +146,7 @@ absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
 absl::StatusOr<models::Imported> ImportToTrain(const StepFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
                             ImportModel(flags.model, /*training=*/true));
-  const std::string warning = LossWarning(imported.graph, flags.loss);
-  if (!warning.empty()) spdlog::warn(warning);
+  WarnOfLoss(imported.graph, flags.loss);
   return imported;
 }
 

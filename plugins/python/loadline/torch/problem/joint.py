@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -176,17 +176,24 @@ def may_draw(operator_: Any) -> bool:
         operator_.namespace not in _TAGGED)
 
 
+def inner_calls(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The calls in functions that the node calls, such as a branch of torch.cond."""
+    owner = node.graph.owning_module
+    called = [] if owner is None else [
+        getattr(owner, one.target, None) for one in node.all_input_nodes
+        if one.op == "get_attr" and isinstance(one.target, str)]
+    for one in called:
+        if isinstance(one, torch.fx.GraphModule):
+            yield from (inner for inner in one.graph.nodes
+                        if inner.op in ("call_function", "call_method"))
+
+
 def is_seeded(node: torch.fx.Node) -> bool:
     """Whether the operator can draw random numbers, or a function that it calls, such as a
     branch of torch.cond."""
     if isinstance(node.target, torch_internals.OpOverload):
         return may_draw(node.target)
-    owner = node.graph.owning_module
-    called = [] if owner is None else [
-        getattr(owner, one.target, None) for one in node.all_input_nodes
-        if one.op == "get_attr" and isinstance(one.target, str)]
-    return any(is_seeded(inner) for one in called if isinstance(one, torch.fx.GraphModule)
-               for inner in one.graph.nodes if inner.op == "call_function")
+    return any(is_seeded(inner) for inner in inner_calls(node) if inner.op == "call_function")
 
 
 def draws(node: torch.fx.Node) -> bool:

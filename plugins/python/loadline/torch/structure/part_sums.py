@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
-from loadline.torch.problem.joint import draws, may_draw
+from loadline.torch.problem.joint import draws, inner_calls, may_draw
 from loadline.torch.structure.term_sums import (IS_SUM, cross_entropy_sums, mean_sums,
                                                pairs_apart, sums, target_count,
                                                term_counts, term_sums, weighted_sums)
@@ -270,17 +270,7 @@ def _is_random(node: torch.fx.Node) -> bool:
         return any(may_draw(getattr(packet, overload)) for overload in packet.overloads())
     name = _name(node)
     return any(word in name for word in _RANDOM) and name != "normalize" or (
-        _inner_is_random(node))
-
-
-def _inner_is_random(node: torch.fx.Node) -> bool:
-    """Of a function that an operator calls, such as a branch of torch.cond."""
-    owner = node.graph.owning_module
-    called = [] if owner is None else [
-        getattr(owner, one.target, None) for one in node.all_input_nodes
-        if one.op == "get_attr" and isinstance(one.target, str)]
-    return any(_is_random(inner) for one in called if isinstance(one, torch.fx.GraphModule)
-               for inner in one.graph.nodes if inner.op in ("call_function", "call_method"))
+        any(map(_is_random, inner_calls(node))))
 
 
 def _terms(loss: torch.fx.Node) -> _Terms:
