@@ -7,8 +7,11 @@ import torch
 
 from loadline.torch.compat import torch_internals
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
-from loadline.torch.state import host_state
+from loadline.torch.state import host_state, host_updates
 from loadline.torch.state.predict_state import span_bytes
+
+
+HOST = "host"  # the program itself, which starts the work of all lanes
 
 
 class Race(Exception):
@@ -31,8 +34,8 @@ class FakeLanes(Lanes):
 
     def __init__(self, without=()):
         self.without = without
-        self.clock = {lane: {other: 0 for other in (MAIN, IN, OUT)}
-                      for lane in (MAIN, IN, OUT)}
+        lanes = MAIN, IN, OUT, HOST
+        self.clock = {lane: {other: 0 for other in lanes} for lane in lanes}
         # By bytes, from and to: lane, its tick, whether it writes.
         self.accesses = {}
         self.alive = {}  # by bytes on the device: storage, memory of MAIN
@@ -44,6 +47,8 @@ class FakeLanes(Lanes):
 
     def touch(self, lane, tensor, write):
         self.clock[lane][lane] += 1
+        for other, tick in self.clock[HOST].items():  # the program knew that at the start
+            self.clock[lane][other] = max(self.clock[lane][other], tick)
         here = tensor.data_ptr(), tensor.data_ptr() + span_bytes(tensor)
         for place in self.at(*here):
             for other, tick, wrote in self.accesses[place]:
@@ -95,9 +100,11 @@ class FakeLanes(Lanes):
         self.touch(OUT, host, True)
         super().copy_out(value, host)
 
-    def settle(self):
+    def settle(self, lane=OUT):
         self.bury()
-        self.settled = self.clock[OUT][OUT]
+        if lane == OUT:
+            self.settled = self.clock[OUT][OUT]
+        self.wait(HOST, (lane, self.clock[lane]))
 
     def compute(self, run, given):
         self.bury()
@@ -133,4 +140,18 @@ class FakeLanes(Lanes):
 
         step = host_state.run_step
         with mock.patch.object(host_state, "run_step", run):
+            yield
+
+    @contextlib.contextmanager
+    def host_watched(self):
+        """Updates on the host read gradients and write parameters there."""
+        def run(optimizer):
+            for group in optimizer.param_groups:
+                for one in group["params"]:
+                    self.touch(HOST, one.grad, False)
+                    self.touch(HOST, one.detach(), True)
+            step(optimizer)
+
+        step = host_updates.run_step
+        with mock.patch.object(host_updates, "run_step", run):
             yield

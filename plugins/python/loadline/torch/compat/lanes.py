@@ -78,8 +78,9 @@ class Lanes:
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
         host.copy_(value)
 
-    def settle(self) -> None:
-        """Returns when all copies out are complete, so that the host may be read."""
+    def settle(self, lane: str = OUT) -> None:
+        """Returns when all copies of the lane are complete: out, so that the host may be read,
+        or in, so that it may be written."""
 
 
 def _unpin(device: torch.device, address: int) -> None:
@@ -178,8 +179,8 @@ class CudaLanes(Lanes):
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
         self._copy(OUT, host, value)
 
-    def settle(self) -> None:
-        self.streams[OUT].synchronize()
+    def settle(self, lane: str = OUT) -> None:
+        self.streams[lane].synchronize()
 
 
 def has_lanes(device: torch.device) -> bool:

@@ -75,6 +75,8 @@ TorchDispatchMode = _find("TorchDispatchMode", "torch.utils._python_dispatch") o
     contextlib.nullcontext)
 default_to_foreach = _find("default_to_foreach", "torch.optim.optimizer",
                            "_default_to_fused_or_foreach")
+fused_devices = _find("fused_devices", "torch.utils._foreach_utils",
+                      "_get_fused_kernels_supported_devices")
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
@@ -121,6 +123,11 @@ def runs_foreach(group: dict[str, Any], on_gpu: bool = False) -> bool:
     # As PyTorch's optimizers decide.
     return bool(chosen) and not (
         isinstance(group.get("lr"), torch.Tensor) and not group.get("capturable"))
+
+
+def has_fused_steps(device: torch.device) -> bool:
+    """Whether PyTorch's optimizers with `fused=True` run there."""
+    return fused_devices is not None and device.type in fused_devices()
 
 
 def _hooks(handle: Any) -> Any:

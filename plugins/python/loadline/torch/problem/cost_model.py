@@ -22,6 +22,10 @@ NOMINAL = Machine(
 # (docs/gpu.md).
 COPY_CALL_NS = 250_000
 
+# Bytes per second that an update on the host moves. Nominal: two channels of DDR5-4800 have
+# 77e9 at most.
+HOST_UPDATE_BYTES_PER_S = 5e10
+
 _TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -33,6 +37,15 @@ def with_copy_calls(machine: Machine, device: torch.device | None) -> Machine:
         return machine
     return dataclasses.replace(
         machine, copy_overhead_ns=machine.copy_overhead_ns + COPY_CALL_NS)
+
+
+def host_update_ns(state_bytes: int, parameter_bytes: int, machine: Machine) -> int:
+    """Of one bucket of several. The update reads gradients, parameters and state, and writes
+    the latter two, while parameters and gradients of other buckets are copied."""
+    update = (2 * state_bytes + 3 * parameter_bytes) / HOST_UPDATE_BYTES_PER_S
+    out = 2 * parameter_bytes / machine.d2h_bytes_per_s
+    back = parameter_bytes / machine.h2d_bytes_per_s
+    return max(1, int(1e9 * max(update, out, back)))
 
 
 def _meta(argument: object) -> object:

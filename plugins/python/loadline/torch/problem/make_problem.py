@@ -74,6 +74,7 @@ class StateBucket:
     work_bytes: int = 0  # that its update allocates for itself
     # How many, if the update may run in the backward, when all their gradients exist.
     parameters: int = 0
+    host_ns: int = 0  # of the update, if it runs on the host, where the state stays
 
 
 def updated_inputs(joint: Joint) -> set[torch.fx.Node]:
@@ -386,7 +387,7 @@ class _Writer:
             pairs = [[old, new]]
             if bucket in self.early:
                 pairs += self.new_parameters(bucket)
-            self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
+            self.node(None, f"update.{bucket}", about.host_ns or self.machine.launch_ns + int(
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
                 [*(old for old, _ in pairs),
                  *([] if bucket in self.early else (end, *gradients)),

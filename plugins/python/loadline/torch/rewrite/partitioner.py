@@ -176,9 +176,10 @@ class Partitioner(
             raise InternalError(
                 f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
                 "its steps run in one order. Please report this")
-        moves = moves_of(traced, plan.document, self.options.state_number, program)
+        moves = moves_of(traced, plan.document, self.options.state_number, program,
+                         any(bucket.host_ns for bucket in self.options.state))
         at_once = end + self.options.step_bytes
-        if not moves.moved and not moves.gradients and at_once <= plan.budget_bytes:
+        if not moves.on_host and not moves.moved and not moves.gradients and at_once <= plan.budget_bytes:
             # The optimizer's own step updates all buckets.
             moves = dataclasses.replace(moves, updated=frozenset(), tail=())
             update_peak = max(update_peak, at_once) if tail_steps else update_peak

@@ -68,6 +68,7 @@ class StateMoves:
     slab: int = 0  # of the graph, in copies.slabs
     in_backward: frozenset[int] = frozenset()  # buckets that the backward updates
     work_bytes: tuple[int, ...] = ()  # of the updates of all buckets
+    on_host: bool = False  # all buckets are updated on the host (host_updates.py)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StateMoves:
         """PyTorch compiles a deep copy of the backward module, which moves the same state."""
@@ -136,8 +137,8 @@ def _move_of(gradient: Gradient, program: Program) -> GradientMove:
 
 
 def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
-             program: Program) -> StateMoves:
-    """The optimizer's own step updates the buckets that stay on the device, all together."""
+             program: Program, on_host: bool = False) -> StateMoves:
+    """on_host: updates run there. Else the optimizer's own step updates the buckets that stay on the device, all together."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     moved = {traced.state[value] for step in plan["steps"] if "from" in step
              and (value := buffers[step["from"]]["value"]) in traced.state}
@@ -169,7 +170,7 @@ def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
     return StateMoves(number, frozenset(moved), frozenset(resting), frozenset(buckets),
                       tuple(bytes_[bucket] for bucket in sorted(bytes_)),
                       tuple(actions), gradients, 0, frozenset(in_backward),
-                      tuple(work[f"update.{bucket}"] for bucket in sorted(bytes_)))
+                      tuple(work[f"update.{bucket}"] for bucket in sorted(bytes_)), on_host)
 
 
 @operator("state_token() -> Tensor", lambda: torch.empty((), dtype=torch.int64))

@@ -26,8 +26,8 @@ from loadline.torch.session.choose_structure import (Structure, StructureSearch,
                                                     check_parts, with_loss)
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.lora import Lora, add_lora
-from loadline.torch.session.prepare import (buckets_of_problem, check_gradients,
-                                            state_buckets)
+from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
+                                            state_buckets, with_host_updates)
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
 from loadline.torch.solve.make_plan import asked_bytes
@@ -228,7 +228,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              micro_batches: int | str | None = None,
              allow_micro_batch_statistics: bool = False, offload_gradients: bool = False,
              update_in_backward: bool = False, offload_parameters: bool = False,
-             **options: Any) -> Estimate:
+             host_updates: bool = False, **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
     model: may be on the device meta: `with torch.device("meta"): model = Model(config)`.
@@ -245,6 +245,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     offload_parameters: also, parameters may rest on the host and be on the device only around
     their uses: frozen ones, and with update_in_backward, which it implies, those that the
     backward updates.
+    host_updates: as `prepare` takes it; state and copies of parameters on the host are not in
+    a row's plan, but the machine's host memory has room for them.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
@@ -281,11 +283,14 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     buckets = state_buckets(here, inner, predicted, read)
     owners: dict[torch.Tensor, Any] = {}
     update_in_backward |= offload_parameters and bool(buckets)
-    if offload_gradients or update_in_backward:
-        check_gradients(buckets, micro_batches)
+    if offload_gradients or update_in_backward or host_updates:
+        check_gradients(buckets, micro_batches,
+                        option="host_updates" if host_updates else "offload_gradients")
         with_data: dict[torch.Tensor, torch.Tensor] = dict(
             zip(model.parameters(), here.parameters()))
         owners = {with_data[one]: owner for one, owner in owners_of(buckets).items()}
+    if host_updates and inner is not None:
+        read = with_host_updates(inner, buckets, read, update_in_backward)
     step: torch.nn.Module = here
     if loss_fn is not None and (micro_batches is not None or read.split != 1):
         step, loss_fn = with_loss(here, loss_fn, batch), None
@@ -296,8 +301,10 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         read, outside_bytes=read.machine.reserved_bytes,
         reserve_bytes=read.reserve_bytes + predicted.bytes - sum(
             bucket.state_bytes for bucket in buckets),
-        loss_bytes=0 if loss is None else loss.bytes, step_bytes=predicted.step_bytes,
-        state=buckets_of_problem(buckets, update_in_backward))
+        loss_bytes=0 if loss is None else loss.bytes,
+        step_bytes=0 if host_updates else predicted.step_bytes,
+        state=buckets_of_problem(buckets, update_in_backward,
+                                 read.machine if host_updates else None))
     trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()
                         if p.requires_grad)
     search = StructureSearch(step, batch, read, trained_bytes, owners,

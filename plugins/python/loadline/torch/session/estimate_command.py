@@ -32,9 +32,9 @@ _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 _DEFAULTS: dict[str, Any] = {
     "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
     "targets": None, "micro_batches": None, "split": 1, "offload_gradients": False,
-    "update_in_backward": False, "offload_parameters": False,
+    "update_in_backward": False, "offload_parameters": False, "host_updates": False,
     "host_memory": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
-_FLAGS = ("offload_gradients", "update_in_backward", "offload_parameters")
+_FLAGS = ("offload_gradients", "update_in_backward", "offload_parameters", "host_updates")
 _MOST_TOKENS = 1 << 28  # of a batch
 # Of a configuration of transformers, of which one must be there.
 _THEIRS = ("model_type", "architectures", "hidden_size")
@@ -81,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="the same, and updates may run in the backward")
     parser.add_argument("--offload-parameters", action="store_true", default=None,
                         help="the same, and parameters may rest on the host")
+    parser.add_argument("--host-updates", action="store_true", default=None,
+                        help="optimizer state stays on the host, and updates run there")
     parser.add_argument("--host-memory", metavar="BYTES",
                         help="that copies may take, such as 64GiB (default: the profile's)")
     parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
@@ -258,6 +260,7 @@ def run(arguments: list[str]) -> Estimate:
         offload_gradients=settings["offload_gradients"],
         update_in_backward=settings["update_in_backward"],
         offload_parameters=settings["offload_parameters"],
+        host_updates=settings["host_updates"],
         time_limit_s=settings["time_limit"])
     print(result)
     if given.html is not None:

@@ -16,7 +16,7 @@ from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.session.compiler import backend, current_tier
 from loadline.torch.session.graph_breaks import warning_if_unplanned
-from loadline.torch.session.prepare import state_buckets
+from loadline.torch.session.movable import state_buckets
 from loadline.torch.session.session import Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import DEVICE, Options

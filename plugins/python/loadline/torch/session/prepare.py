@@ -6,7 +6,6 @@ tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,14 +17,14 @@ from loadline.errors import Infeasible, InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
-from loadline.torch.problem.gradients import LEAST_BYTES
-from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.problem.parameters import may_leave
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
                                                     with_loss)
 from loadline.torch.session.compiler import backend, current_tier, refuse_meta
 from loadline.torch.session.graph_breaks import warning_if_unplanned
+from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
+                                            leaving_candidates, state_buckets,
+                                            with_host_updates)
 from loadline.torch.session.names import keep_names
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
@@ -37,8 +36,7 @@ from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.host_gradients import hooked
 from loadline.torch.state.host_parameters import (new_host_parameters,
                                                   on_device_after_error)
-from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
-                                             new_host_state)
+from loadline.torch.state.host_state import detach_host_state, new_host_state
 from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
 from loadline.torch.state.state_growth import StateGrowth
 from loadline.torch.state.wrappers import innermost
@@ -50,69 +48,6 @@ CORRECTIONS = 3
 # blocks these are differs between the measured step and later ones. On an H100 that was
 # 8 MiB of GPT-2 124M's 3 GiB.
 MAX_SLACK_BYTES = 16 << 20
-
-
-def state_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-                  predicted: PredictedState, options: Options) -> list[Any]:
-    """Optimizer state that the plan may put on the host."""
-    machine = options.machine
-    if optimizer is None or not options.offload or current_tier() != tiers.FULL or not (
-            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
-        return []
-    return movable_buckets(optimizer, predicted, device_of(model))
-
-
-def check_gradients(buckets: list[Any], micro_batches: int | str | None,
-                    accumulate: bool = False) -> None:
-    """Raises if no gradient can leave the device, or if it must not."""
-    if micro_batches is not None or accumulate:
-        raise InvalidArgument("offload_gradients: gradients of several batches or parts cannot "
-                              "be added up: give neither micro_batches nor accumulate")
-    if rank_consensus.rank_count() > 1:
-        raise Unsupported("offload_gradients: with several ranks, gradients are sent between "
-                          "the backward and the optimizer's step")
-    if not buckets:
-        raise Unsupported(
-            "offload_gradients: it needs an optimizer with state whose step can run on some "
-            "of its parameters at a time, a machine profile that can copy, offload=True and "
-            "the full tier (docs/pytorch.md)")
-
-
-def leaving_candidates(model: torch.nn.Module, owners: Any, options: Options,
-                       micro_batches: int | str | None, accumulate: bool
-                       ) -> list[tuple[str, torch.Tensor]]:
-    """Parameters that the plan may put on the host, with names. Raises if there are none, or
-    if none must leave. owners: of those that the backward updates."""
-    if micro_batches is not None or accumulate:
-        raise InvalidArgument("offload_parameters: the backward updates parameters, so "
-                              "gradients of several batches or parts cannot be added up: give "
-                              "neither micro_batches nor accumulate")
-    if rank_consensus.rank_count() > 1:
-        raise Unsupported("offload_parameters: with several ranks, parameters are divided and "
-                          "sent by FSDP2; prepare without it")
-    machine = options.machine
-    if not options.offload or current_tier() != tiers.FULL or not (
-            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
-        raise Unsupported("offload_parameters: it needs a machine profile that can copy, "
-                          "offload=True and the full tier (docs/pytorch.md)")
-    found: list[tuple[str, torch.Tensor]] = [
-        (name, one) for name, one in model.named_parameters()
-        if (one in owners or not one.requires_grad) and may_leave(one)]
-    if not found:
-        raise Unsupported(
-            "offload_parameters: no parameter may leave. Frozen ones may, and those of an "
-            "optimizer with state whose step can run on some of its parameters at a time; "
-            f"each with memory of its own, of {LEAST_BYTES} bytes or more")
-    shared = collections.Counter(torch_internals.storage_key(one) for one in (
-        *model.parameters(), *model.buffers()))
-    for name, one in found:
-        if shared[torch_internals.storage_key(one)] > 1:
-            raise Unsupported(f"offload_parameters: {name} shares its memory with another "
-                              "parameter or buffer. Tie them by one nn.Parameter instead")
-        if one._backward_hooks or getattr(one, "_post_accumulate_grad_hooks", None):
-            raise Unsupported(f"offload_parameters: {name} has a hook, which would not be "
-                              "called: remove it")
-    return found
 
 
 def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
@@ -161,12 +96,6 @@ def _worst(excess: int, loss_bytes: int, found: dict[str, int]
     return (max(one for one, _, _ in all_), max(one for _, one, _ in all_), worst)
 
 
-def buckets_of_problem(buckets: list[Any], in_backward: bool) -> tuple[StateBucket, ...]:
-    """in_backward: their updates may run there."""
-    return tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes,
-                             len(b.parameters) if in_backward else 0) for b in buckets)
-
-
 def _check_arguments(model: Any, optimizer: Any) -> None:
     if not isinstance(model, torch.nn.Module) or not isinstance(
             optimizer, (torch.optim.Optimizer, type(None))):
@@ -181,7 +110,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             step_fn: Callable[[Any], Any] | None = None,
             micro_batches: int | str | None = None, allow_micro_batch_statistics: bool = False,
             offload_gradients: bool = False, update_in_backward: bool = False,
-            offload_parameters: bool = False, **options: Any
+            offload_parameters: bool = False, host_updates: bool = False, **options: Any
             ) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
@@ -209,6 +138,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     offload_parameters: also, parameters may rest on the host, and are on the device around
     their uses: frozen ones, and with update_in_backward, which it implies, those that the
     backward updates.
+    host_updates: optimizer state stays on the host, and parameters are updated there, which
+    on a GPU rounds differently. Gradients may be on the host, as with offload_gradients.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
@@ -233,13 +164,19 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     buckets = state_buckets(model, inner, predicted, read)
     owners = {}
     update_in_backward |= offload_parameters and bool(buckets)
-    if offload_gradients or update_in_backward:
-        check_gradients(buckets, micro_batches, accumulate)
+    if offload_gradients or update_in_backward or host_updates:
+        option = "host_updates" if host_updates else "offload_gradients"
+        check_gradients(buckets, micro_batches, accumulate, option)
         owners = owners_of(buckets)
         for name, one in model.named_parameters():
             if one in owners and hooked(one):
-                raise Unsupported(f"offload_gradients: {name} has a hook, which would not be "
+                raise Unsupported(f"{option}: {name} has a hook, which would not be "
                                   "called: remove it")
+    if host_updates and inner is not None:
+        read = with_host_updates(inner, buckets, read, update_in_backward)
+    state = buckets_of_problem(buckets, update_in_backward,
+                               read.machine if host_updates else None)
+    step_bytes = 0 if host_updates else predicted.step_bytes
     if (earlier := session_of_model(model)) is not None and earlier.host_parameters:
         earlier.host_parameters.bring_back()
     leaving = leaving_candidates(model, owners, read, micro_batches, accumulate) if (
@@ -258,8 +195,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         known = dataclasses.replace(
             read, reserve_bytes=read.reserve_bytes + accumulated + predicted.bytes - sum(
                 bucket.state_bytes for bucket in buckets),
-            corrected_bytes=slack, step_bytes=predicted.step_bytes,
-            state=buckets_of_problem(buckets, update_in_backward))
+            corrected_bytes=slack, step_bytes=step_bytes, state=state)
         budget, structure = find_structure(target, sample, known, micro_batches or 1,
                                            parameter_bytes, step_fn is not None, owners,
                                            [one for _, one in leaving])
@@ -290,8 +226,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 "part_statistics": allow_micro_batch_statistics,
                 "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
                 # A share of the graphs is no place for all of the optimizer's step.
-                "step_bytes": 0 if shares else predicted.step_bytes,
-                "state": buckets_of_problem(buckets, update_in_backward),
+                "step_bytes": 0 if shares else step_bytes,
+                "state": state if buckets else (),
                 "state_number": session.number if buckets or leaving else 0,
                 "found_bytes": tuple(sorted(found_bytes.items())),
                 "session": session.reference}
@@ -313,7 +249,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 graphs[0].measured_bytes = measured
             elif owners or leaving:
                 option, what = ("offload_parameters", "parameters") if leaving else (
-                    "offload_gradients", "gradients")
+                    option, "gradients")
                 raise Unsupported(f"{option}: the model has a graph break, and {what} may "
                                   "leave in one graph only")
             elif not shares:
@@ -344,7 +280,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     if session.host_parameters is not None:
         session.host_parameters.follow(graphs[0].parameters)
     session.prepared = Prepared(
-        _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes,
+        _budget_text(budget, graphs), predicted.bytes, step_bytes, loss_bytes,
         accumulated,
         read.outside_bytes, corrected, graphs, measured, *_device_memory(device),
         structure=str(structure) if structured else "",

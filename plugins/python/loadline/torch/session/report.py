@@ -26,7 +26,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     machine = graph.options.machine
     lines.append(f"  operator times: of {machine.name}" + (
         " (from its data sheet)" if machine.nominal else ""))
-    if graph.moves.moved:
+    if graph.moves.moved or graph.moves.on_host:
         lines.append(_state_line(graph))
     if graph.moves.gradients:
         lines.append(_gradient_line(graph))
@@ -52,6 +52,9 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
 
 def _state_line(graph: PlannedGraph) -> str:
     moves = graph.moves
+    if moves.on_host:
+        return (f"  optimizer state: all on the host and updated there, in "
+                f"{len(moves.updated)} buckets")
     moved, rest = (sum(moves.bytes[bucket] for bucket in buckets)
                    for buckets in (moves.moved, moves.resting_on_host))
     return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "

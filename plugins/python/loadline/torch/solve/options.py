@@ -27,8 +27,8 @@ _OWN = {"part_sums", "part_statistics", "found_bytes", "state", "state_number", 
 _ARGUMENTS = {
     **dict.fromkeys(("sample", "loss_fn", "micro_batches", "allow_micro_batch_statistics"),
                     "loadline.torch.prepare and estimate"),
-    **dict.fromkeys(("offload_gradients", "update_in_backward", "offload_parameters"),
-                    "loadline.torch.prepare and estimate"),
+    **dict.fromkeys(("offload_gradients", "update_in_backward", "offload_parameters",
+                     "host_updates"), "loadline.torch.prepare and estimate"),
     "step_fn": "loadline.torch.prepare",
     "accumulate": "loadline.torch.prepare and compile_in_place",
     **dict.fromkeys(("optimizers", "host_state"), "loadline.torch.compile_in_place")}

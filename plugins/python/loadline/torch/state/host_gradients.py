@@ -29,10 +29,10 @@ _USED = (
     "With update_in_backward=True updates run in the backward, so that gradients can be "
     "neither clipped, scaled nor read")
 _INSTEAD = (
-    "With offload_gradients=True gradients may be clipped by "
+    "With offload_gradients=True or host_updates=True gradients may be clipped by "
     "torch.nn.utils.clip_grad_norm_ (of norm 2, once before a step) and dropped by "
     "zero_grad(set_to_none=True), and nothing else can be done with them. For anything else, "
-    "prepare without offload_gradients")
+    "prepare without these options")
 
 
 @dataclasses.dataclass
@@ -235,6 +235,24 @@ class HostGradients:
                 for factor in gradient.loadline_factors:
                     loaded.mul_(factor)
                 parameter.grad = loaded
+
+    def settle(self, moves: StateMoves) -> None:
+        """Returns when gradients that left are on the host."""
+        if any(move.slot >= 0 for move in moves.gradients):
+            slabs[moves.slab].lanes.settle()
+
+    def place(self, parameter: torch.Tensor) -> torch.Tensor:
+        """A gradient that is on the host, for an update there. Copies out are complete."""
+        gradient = parameter.grad
+        assert isinstance(gradient, HostGradient)
+        if gradient.loadline_there is None:
+            gradient.loadline_refuse("a second update")
+        there = gradient.loadline_there
+        found = _laid_out(there.place(), there.move, parameter.dtype)
+        for factor in gradient.loadline_factors:
+            found.mul_(factor.to(found.device) if isinstance(factor, torch.Tensor) else factor)
+        gradient.loadline_factors.clear()
+        return found
 
     def use_up(self, moves: StateMoves, parameters: Sequence[torch.Tensor]) -> None:
         """After their update: the plan frees those that may leave."""

@@ -32,6 +32,7 @@ from loadline.torch.rewrite.state_moves import (DETACHED, END_STORE, END_STORE_G
                                                 START_STORE_PARAMETER, UPDATE, StateMoves,
                                                 movers)
 from loadline.torch.state.host_gradients import HostGradient, HostGradients
+from loadline.torch.state.host_updates import HostUpdates
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
                                                 clone_with_groups, run_step,
                                                 state_tensors)
@@ -62,6 +63,7 @@ class HostState:
         self.in_bytes = self.out_bytes = 0  # copied so far
         self.gradients = HostGradients(buckets, lanes, gradients)
         self._slabs = [StateSlab(lanes) for _ in buckets]
+        self._host = HostUpdates(optimizer, lanes, self.gradients)
         self._on_host: set[int] = set()  # buckets whose state is the host's tensors
         self._storing: dict[int, tuple[Tensors, Any]] = {}  # with the copy's end
         self._loading: dict[int, _Loading] = {}
@@ -88,6 +90,7 @@ class HostState:
             {p for number in numbers for p in self.buckets[number].parameters}
             for numbers in (moves.moved, moves.updated))
         self._bring_back()
+        self._host.place(self.buckets, moves.on_host)
         self._store_resting()
 
     @property
@@ -104,6 +107,7 @@ class HostState:
         self.gradients.detach()
         self.moves = StateMoves(0)
         self._bring_back()
+        self._host.place(self.buckets, False)
         for handle in self._handles:
             handle.remove()
         for number, mover in movers.items():
@@ -359,14 +363,30 @@ class HostState:
             do.update({START_STORE_PARAMETER: mover.start_store,
                        END_STORE_PARAMETER: mover.end_store, LOAD_PARAMETER: mover.load})
         with paused():
-            for action, number in self.moves.tail:
-                do[action](number)
+            if self.moves.on_host:
+                self._update_on_host(do)
+            else:
+                for action, number in self.moves.tail:
+                    do[action](number)
             for number in missed:
                 self.update(number)
             self._bring_back()
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
             group["params"] = [p for p in group["params"] if p not in self.updated]
+
+    def _update_on_host(self, do: dict[str, Callable[[int], None]]) -> None:
+        """As planned, but that copies of gradients to the device stand for those of updated
+        parameters (make_problem.py)."""
+        for action, number in self.moves.tail:
+            if action not in (UPDATE, LOAD_GRADIENT):
+                do[action](number)
+        self.gradients.settle(self.moves)
+        numbers = [number for action, number in self.moves.tail if action == UPDATE]
+        self._host.run([(self.buckets[number], groups) for number in numbers
+                        if (groups := self._groups_of(number))])
+        for number in numbers:
+            self.gradients.use_up(self.moves, self.buckets[number].parameters)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._restore_groups()
@@ -380,7 +400,8 @@ class HostState:
 
     def _watch_resident(self, name: str) -> None:
         record_in_open_ledger(name, lambda: [
-            tensor for p, state in self.optimizer.state.items() if p not in self.moved
+            tensor for p, state in self.optimizer.state.items()
+            if p not in (self.updated if self.moves.on_host else self.moved)
             for tensor in state_tensors(state).values()])
 
     def _restore_groups(self) -> None:
@@ -401,6 +422,7 @@ class HostState:
             self._drop(number)
         self._drop_stores()
         self._on_host.clear()
+        self._host.place(self.buckets, self.moves.on_host)
         self._store_resting()
         self.lanes.settle()
 

@@ -201,6 +201,11 @@ def update_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket) -> int:
         return _bucket_work_bytes(optimizer, bucket, "cpu")
 
 
+def run_on_zeros(optimizer: torch.optim.Optimizer, bucket: Bucket) -> None:
+    """The update of one bucket, of parameters, gradients and state in host memory."""
+    _bucket_work_bytes(optimizer, bucket, "cpu")
+
+
 def _bucket_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket,
                        device: str) -> int:
     shadow, originals = _shadow(optimizer.param_groups[bucket.group], bucket.parameters,

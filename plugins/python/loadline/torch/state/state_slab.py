@@ -27,6 +27,17 @@ def lay_out(tensors: Tensors) -> tuple[dict[tuple[torch.Tensor, str], int], int]
     return offsets, end
 
 
+def tensors_in(memory: torch.Tensor, offsets: dict[tuple[torch.Tensor, str], int],
+               like: Tensors) -> Tensors:
+    """Views of the memory with the types and layouts of these tensors."""
+    return {
+        key: torch.empty(0, dtype=tensor.dtype, device=memory.device).set_(
+            memory.untyped_storage(),
+            (memory.storage_offset() + offsets[key]) // tensor.element_size(),
+            tensor.size(), tensor.stride())
+        for key, tensor in like.items()}
+
+
 class StateSlab:
     """Host memory is allocated by the first copy out."""
 
@@ -40,14 +51,6 @@ class StateSlab:
     def bytes(self) -> int:
         return 0 if self.memory is None else self.memory.numel()
 
-    def _seen(self, memory: torch.Tensor, like: Tensors) -> Tensors:
-        return {
-            key: torch.empty(0, dtype=tensor.dtype, device=memory.device).set_(
-                memory.untyped_storage(),
-                (memory.storage_offset() + self._offsets[key])
-                // tensor.element_size(), tensor.size(), tensor.stride())
-            for key, tensor in like.items()}
-
     def _fit(self, tensors: Tensors) -> None:
         if self.host.keys() == tensors.keys() and all(
                 view.shape == tensors[key].shape and view.dtype == tensors[key].dtype
@@ -55,7 +58,7 @@ class StateSlab:
             return
         self._offsets, bytes_ = lay_out(tensors)
         self.memory = self.lanes.host_memory(bytes_)
-        self.host = self._seen(self.memory, tensors)
+        self.host = tensors_in(self.memory, self._offsets, tensors)
 
     def copy_out(self, tensors: Tensors) -> None:
         """On OUT, after the present work of MAIN."""
@@ -87,4 +90,4 @@ class StateSlab:
         if self.memory is None:
             return {}
         there, = self.lanes.copy_in([self.memory])
-        return self._seen(there, self.host)
+        return tensors_in(there, self._offsets, self.host)
