@@ -221,6 +221,34 @@ TEST(CpuKernels, NeedWorkspaceInProportionToNarrowConvolutions) {
   }
 }
 
+// Of oneDNN, for images smaller than the kernel on a processor without AVX-512:
+// four times the weights for each thread.
+TEST(CpuKernels, NeedWorkspaceInProportionToConvolutionsOfSmallImages) {
+  struct Shape {
+    int64_t batch, in, out, size, stride;
+  };
+  for (const Shape& s : std::vector<Shape>{{32, 128, 96, 1, 1},
+                                           {32, 96, 64, 2, 1},
+                                           {16, 64, 128, 2, 2},
+                                           {1, 160, 160, 1, 1}}) {
+    const int64_t out_size = (s.size - 1) / s.stride + 1;
+    const InputSpec x = F32({s.batch, s.in, s.size, s.size}, -1, 1);
+    const InputSpec y = F32({s.batch, s.out, out_size, out_size}, -1, 1);
+    const models::Ints weights = {s.out, s.in, 3, 3};
+    models::Attributes attributes = {{"pads", models::Ints{1, 1, 1, 1}}};
+    attributes.Set("strides", models::Ints{s.stride, s.stride});
+    attributes.Set("shape", weights);
+    const OperatorCase c = {"ConvWeightGrad", "", {y, x}, attributes};
+    const auto graph = MakeCaseGraph(c, 1);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto run = RunCase(*graph, {});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_LE(run->workspace_bytes,
+              2 * (x.type.bytes() + y.type.bytes() + F32(weights).type.bytes()))
+        << s.size << " x " << s.size;
+  }
+}
+
 TEST(CpuKernels, RefuseIndicesAndTargetsOutOfRange) {
   const std::vector<OperatorCase> cases = {
       {"Gather", "", {F32({4, 3}), I64({2}, 4, 9)}, {{"axis", int64_t{0}}}},
