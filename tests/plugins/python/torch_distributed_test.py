@@ -1,4 +1,5 @@
 """Two processes over gloo: one plan on both, the same losses as without."""
+import contextlib
 import tempfile
 import unittest
 from unittest import mock
@@ -55,6 +56,24 @@ def ddp_first(rank, prepare):
     return train(call, call.parameters(), batch)
 
 
+def ddp_accumulated(rank, prepare):
+    """Gradients of three batches are added up, and sent with the last."""
+    model, batch = made(rank)
+    call = torch.nn.parallel.DistributedDataParallel(prepare(model, batch))
+    optimizer = torch.optim.SGD(call.parameters(), lr=0.1)
+    losses = []
+    for _ in range(2):
+        optimizer.zero_grad()
+        for part in range(3):
+            with call.no_sync() if part < 2 else contextlib.nullcontext():
+                loss = call(*batch) / 3
+                loss.backward()
+            losses.append(loss.detach().clone())
+        losses += [one.grad.clone() for one in call.parameters()]
+        optimizer.step()
+    return losses
+
+
 def fsdp(rank, prepare):
     """Sharded after it was compiled."""
     model, batch = made(rank)
@@ -65,6 +84,10 @@ def fsdp(rank, prepare):
 
 def planned(model, batch):
     return lt.prepare(model, sample=batch, budget="75%", **OPTIONS)[0]
+
+
+def planned_accumulating(model, batch):
+    return lt.prepare(model, sample=batch, budget="75%", accumulate=True, **OPTIONS)[0]
 
 
 def alone(rank):
@@ -125,13 +148,13 @@ def work(rank, folder):
     # Its self-test's plan is not to be counted below.
     result = {"tier": current_tier(), "uneven": uneven(rank), "infeasible": infeasible(rank),
               "alone": alone(rank), "split": split_by_ddp(rank)}
-    for kind in (ddp, ddp_first, fsdp):
+    for kind in (ddp, ddp_first, ddp_accumulated, fsdp):
         torch._dynamo.reset()
         expected = kind(rank, lambda model, batch: model)
         torch._dynamo.reset()
         with recorded() as graphs, mock.patch.object(
                 planning, "plan", wraps=planning.plan) as solve:
-            found = kind(rank, planned)
+            found = kind(rank, planned_accumulating if kind is ddp_accumulated else planned)
         result[kind.__name__] = (
             expected, found, [g.plan.json for g in graphs], solve.call_count,
             [g.recomputed_flops for g in graphs])
@@ -151,7 +174,7 @@ class TwoProcesses(unittest.TestCase):
         self.assertEqual([rank["tier"] for rank in self.ranks], [tiers.FULL, tiers.FULL])
 
     def test_train_as_without_by_one_plan(self):
-        for kind in ("ddp", "ddp_first", "fsdp"):
+        for kind in ("ddp", "ddp_first", "ddp_accumulated", "fsdp"):
             with self.subTest(kind):
                 for rank in self.ranks:
                     expected, found, _, _, again = rank[kind]
