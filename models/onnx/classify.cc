@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "models/name_pattern.h"
+#include "models/onnx/computed_parameters.h"
 #include "models/onnx/gradient_flow.h"
 #include "models/onnx/initializer_names.h"
 #include "models/onnx/producers.h"
@@ -147,6 +148,30 @@ std::vector<std::string> WarnAboutWeights(
   return warnings;
 }
 
+// Warns of parameters that the file has several times, moved by the newer
+// exporter, where tied_copies.h did not tie them.
+std::vector<std::string> WarnAboutRepeated(
+    const PreparedModel& model, const std::map<std::string, ValueKind>& kinds) {
+  std::map<std::string, std::vector<std::string>> names;
+  std::set<std::string> whole;
+  for (const std::string& name : model.initializer_order) {
+    if (kinds.at(name) != ValueKind::kParameter) continue;
+    const auto moved = FindMovedParameter(model.marks, name);
+    const std::string parameter = moved ? moved->parameter : name;
+    names[parameter].push_back(name);
+    if (!moved || !moved->part) whole.insert(parameter);
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [parameter, all] : names) {
+    // Parts of one parameter are different elements.
+    if (all.size() < 2 || whole.count(parameter) == 0) continue;
+    warnings.push_back(absl::StrCat(
+        "the exporter has '", parameter, "' several times: ", NameList(all),
+        ", and training would move them apart; export with optimize=False"));
+  }
+  return warnings;
+}
+
 // One decision per initializer, and what is uncertain about them.
 class Classifier {
  public:
@@ -220,8 +245,9 @@ class Classifier {
       }
     }
     if (!parameters.empty()) {
-      // One parameter in a layer only has its elements moved.
-      if (parameters.size() > 1 || model_.layer_operands.count(name) == 0) {
+      // What it invents in a layer is the weight, moved.
+      if (!FindMovedParameter(model_.marks, name) ||
+          (IsInventedName(name) && model_.layer_operands.count(name) == 0)) {
         result_.warnings.push_back(absl::StrCat(
             "the exporter computed '", name, "' from ", NameList(parameters),
             ", and the result is trained instead; export with "
@@ -252,7 +278,7 @@ class Classifier {
           left_out_.push_back(name);
           return NotTrained("a table, by its contents");
         }
-        if (IsProduct(op) && says == NameSays::kNothing) {
+        if ((IsProduct(op) || IsLookUp(op)) && says != NameSays::kParameter) {
           either_.push_back(name);
         }
       }
@@ -335,6 +361,10 @@ class Classifier {
     return op == "MatMul" || op == "Gemm" || op == "Einsum";
   }
 
+  static bool IsLookUp(absl::string_view op) {
+    return op == "Gather" || op == "GatherND";
+  }
+
   // What is left of a normalization, or a buffer. Where names and contents tell
   // them apart, these decide.
   static bool ScalesProduct(absl::string_view op) {
@@ -345,7 +375,7 @@ class Classifier {
   static bool IsBufferByContents(absl::string_view name, NameSays says,
                                  const Tensor& tensor) {
     return tensor.data != nullptr &&
-           (says == NameSays::kNothing || absl::EndsWith(name, "kernel")) &&
+           (says != NameSays::kParameter || absl::EndsWith(name, "kernel")) &&
            IsRegular(tensor);
   }
 
@@ -439,8 +469,10 @@ absl::StatusOr<Classification> ClassifyInitializers(
   LOADLINE_RETURN_IF_ERROR(CheckPatterns(model, "--freeze", options.freeze));
   Classification result = Classifier(model, options).Run();
   LOADLINE_RETURN_IF_ERROR(CheckTrained(result, options.train));
-  for (std::string& warning : WarnAboutWeights(model, result.kinds)) {
-    result.warnings.push_back(std::move(warning));
+  for (auto* warn : {WarnAboutWeights, WarnAboutRepeated}) {
+    for (std::string& warning : warn(model, result.kinds)) {
+      result.warnings.push_back(std::move(warning));
+    }
   }
   return result;
 }

@@ -52,7 +52,7 @@ absl::Status ExportTrained(const std::string& original_path,
   for (const auto& tied : onnx_internal::FindTiedCopies(model, folder)) {
     const auto original = trained.find(tied.original);
     if (original == trained.end()) continue;
-    trained[tied.copy] = onnx_internal::Transposed(original->second);
+    trained[tied.copy] = onnx_internal::CopyOf(original->second, tied);
   }
   int64_t budget_bytes = onnx_internal::kMaxFileBytes;
   for (onnx::TensorProto& proto :

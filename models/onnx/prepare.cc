@@ -482,6 +482,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   if (!detached.empty()) prepared.warnings.push_back(detached);
   const std::vector<TiedCopy> tied_copies = FindTiedCopies(*model, folder);
   for (const TiedCopy& tied : tied_copies) {
+    if (!tied.guessed) continue;
     prepared.warnings.push_back(absl::StrCat(
         "'", tied.copy, "' is '", tied.original,
         "' transposed: both are trained as one tensor, as a tied weight"));

@@ -328,6 +328,20 @@ TEST(ClassifyInitializers, TokensOfMasksAreTrained) {
               ElementsAre("decoder.mask_token"));
 }
 
+// A row of a coupling layer's masks looks like one of an embedding.
+TEST(ClassifyInitializers, MasksOfWhichRowsAreReadAreNotTrained) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[2,3] mask = {1,0,1,0,1,0}, int64 row = {1},"
+      "  float[3,3] fc = {0.3,-0.2,0.5,0.1,0.7,0.4,0.9,-0.8,0.6}> {"
+      " m = Gather(mask, row) a = Mul(x, m) y = MatMul(a, fc) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter), ElementsAre("fc"));
+  EXPECT_THAT(imported.warnings,
+              UnorderedElementsAre(
+                  AllOf(HasSubstr("does not say"), HasSubstr(": fc;")),
+                  AllOf(HasSubstr("not trained"), HasSubstr(": mask;"))));
+}
+
 // A parameter that the exporter moved or computed with, and a slice of knots.
 TEST(ClassifyInitializers, TablesUnderInventedNamesAreNotTrained) {
   EXPECT_THAT(

@@ -329,6 +329,19 @@ TEST(ExportMarks, WarnOfAParameterThatIsComputedBeforehand) {
               ElementsAre(HasSubstr("computed 'val_1' from fc.weight, a, ")));
 }
 
+// Of one tensor that is a weight of a layer afterwards: a masked or scaled one.
+TEST(ExportMarks, WarnOfAWeightThatIsComputedBeforehand) {
+  for (const char* sources : {"['fc.weight', 'p']", "['fc.weight', 'exp']"}) {
+    onnx::ModelProto model = Model();
+    auto* info = model.mutable_graph()->mutable_value_info(3);
+    info->mutable_metadata_props(0)->set_value(sources);
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_THAT(imported->warnings,
+                ElementsAre(HasSubstr("computed 'val_1' from fc.weight, and")));
+  }
+}
+
 TEST(ExportMarks, WarnOfTensorsMergedWithAParameter) {
   onnx::ModelProto model = Model();
   auto* graph = model.mutable_graph();

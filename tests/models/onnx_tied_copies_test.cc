@@ -1,4 +1,4 @@
-// Files in which torch's older exporter has a tied weight twice.
+// Files in which torch's exporters have a tied weight twice.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -102,6 +102,93 @@ TEST(TiedCopies, HaveTheTrainedContentsInTheExportedModel) {
   EXPECT_EQ(copies[0].original, "wte.weight");
   std::filesystem::remove(in);
   std::filesystem::remove(out);
+}
+
+template <typename Proto>
+void Write(const std::string& key, const std::string& value, Proto* proto) {
+  auto* entry = proto->add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+
+void SayComputed(const std::string& name, const std::string& sources,
+                 onnx::GraphProto* graph) {
+  auto* info = graph->add_value_info();
+  info->set_name(name);
+  info->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::FLOAT);
+  Write("pkg.onnxscript.optimizer.folded_from", sources, info);
+}
+
+// w, transposed, and its elements in a row, as the newer exporter has them if
+// it optimizes.
+onnx::ModelProto Optimized(const std::string& w, const std::string& t,
+                           const std::string& row) {
+  onnx::ModelProto model = ModelFromText(absl::StrCat(
+      "g (float[2,3] x) => (float[1,2,3] z) <float[2,3] w = {", w,
+      "}, float[1,3,2] t_1 = {", t, "}, float[6] view = {", row,
+      "}> { a = MatMul(x, t_1) b = MatMul(a, w) s = ReduceSum(view)"
+      " z = Mul(b, s) }"));
+  model.set_producer_name("pytorch");
+  auto* graph = model.mutable_graph();
+  Write("pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n", graph);
+  SayComputed("t_1", "['t', 'unsqueeze', 'w']", graph);
+  SayComputed("view", "['w']", graph);
+  return model;
+}
+
+onnx::ModelProto Optimized() {
+  return Optimized("1,2,3,4,5,6", "1,4,2,5,3,6", "1,2,3,4,5,6");
+}
+
+TEST(TiedCopies, AreOneTensorWhereTheNewerExporterSaysSo) {
+  const auto imported = ImportOnnxBytes(Bytes(Optimized()), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kParameter), ElementsAre("w"));
+  EXPECT_THAT(imported->warnings, IsEmpty());
+}
+
+TEST(TiedCopies, OfTheNewerExporterHaveTheTrainedContents) {
+  const std::string folder = TempFolder();
+  const std::string in = absl::StrCat(folder, "/in.onnx");
+  const std::string out = absl::StrCat(folder, "/out.onnx");
+  ASSERT_TRUE(onnx_internal::WriteModel(Optimized(), in).ok());
+  const std::vector<float> trained = {9, 8, 7, 6, 5, 4};
+  const auto status = ExportTrained(
+      in, {{"w", MakeTensor({DType::kF32, {2, 3}}, trained.data())}}, out);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto model = onnx_internal::ReadModelFile(out, 1 << 20);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(onnx_internal::FindTiedCopies(*model, folder).size(), 2u);
+}
+
+// A linear layer that runs twice.
+TEST(TiedCopies, StandForAParameterThatIsGone) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,2] x) => (float[2,2] z)"
+      " <float[2,2] val_0 = {1,2,3,4}, float[2,2] val_2 = {1,2,3,4}> {"
+      " a = MatMul(x, val_0) z = MatMul(a, val_2) }");
+  model.set_producer_name("pytorch");
+  auto* graph = model.mutable_graph();
+  Write("pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n", graph);
+  SayComputed("val_0", "['w']", graph);
+  SayComputed("val_2", "['w']", graph);
+  EXPECT_THAT(Parameters(model), ElementsAre("val_0"));
+}
+
+// Contents that are the same in any order do not say how to tie them.
+TEST(TiedCopies, AreLeftApartWithAWarningWhereContentsAreAmbiguous) {
+  for (const char* row : {"2,2,2,2,2,2", "1,2,3,4,5,7"}) {
+    const auto imported = ImportOnnxBytes(
+        Bytes(Optimized("2,2,2,2,2,2", "2,2,2,2,2,2", row)), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+                ::testing::Contains("t_1"));
+    EXPECT_THAT(imported->warnings,
+                ElementsAre(HasSubstr("has 'w' several times: w, t_1")));
+  }
 }
 
 }  // namespace
