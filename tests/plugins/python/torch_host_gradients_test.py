@@ -9,21 +9,14 @@ from loadline import torch as lt
 from loadline.torch.compat.lanes import IN, MAIN, OUT
 from loadline.torch.rewrite.copies import OFFLOAD, WAIT, Slab, slabs
 from loadline.torch.rewrite.state_moves import GradientMove, StateMoves
-from loadline.torch.state.host_gradients import HostGradient, HostGradients
+from loadline.torch.state.host_gradients import HostGradients
 from loadline.torch.state.host_state import host_state_of
 from loadline.torch.state.predict_state import Bucket
+import host_programs
 from fake_lanes import FakeLanes, Race
-from models import MODELS
+from host_programs import deep_mlp, on_host
 from steps import same_bits
 from training import COPIES, OPTIONS, states, train
-
-
-def deep_mlp(dtype=torch.float32):
-    """Parameters, gradients and state of AdamW as 1 : 1 : 2, and few activations."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    model = MODELS["mlp"](depth=20).to(dtype)
-    return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64).to(dtype),)
 
 
 def persistent_bytes(model):
@@ -37,20 +30,16 @@ SHARE = 23.46 / 59.8
 
 
 def prepared(dtype=torch.float32, **changes):
-    model, optimizer, batch = deep_mlp(dtype)
+    model, optimizer, batch = deep_mlp(dtype=dtype)
     call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES, **{
         **OPTIONS, "budget": int(SHARE * persistent_bytes(model)),
         "offload_gradients": True, **changes})
     return model, call, optimizer, batch
 
 
-def on_host(model):
-    return [p for p in model.parameters() if isinstance(p.grad, HostGradient)]
-
-
 class Bytes(unittest.TestCase):
     def test_a_step_of_8b_on_24_gib_in_small(self):
-        model, optimizer, batch = deep_mlp(torch.bfloat16)
+        model, optimizer, batch = deep_mlp(dtype=torch.bfloat16)
         expected = [*train(model, optimizer, batch), *states(optimizer),
                     *(p.detach() for p in model.parameters())]
         model, call, optimizer, batch = prepared(torch.bfloat16)
@@ -95,14 +84,8 @@ class Bytes(unittest.TestCase):
                 self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes)
 
     def test_through_inductor(self):
-        def small():
-            torch._dynamo.reset()
-            torch.manual_seed(0)
-            model = MODELS["mlp"](depth=3)
-            return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64),)
-
-        expected = train(*small())
-        model, optimizer, batch = small()
+        expected = train(*deep_mlp(3))
+        model, optimizer, batch = deep_mlp(3)
         call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES,
                              inner="inductor", work_limit=20_000, offload_gradients=True,
                              budget=int(0.7 * persistent_bytes(model)))
@@ -112,7 +95,7 @@ class Bytes(unittest.TestCase):
         optimizer.zero_grad()
         call(*batch).backward()
         self.assertGreater(len(on_host(model)), 0)
-        model, optimizer, batch = small()
+        model, optimizer, batch = deep_mlp(3)
         call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES,
                              inner="inductor", work_limit=20_000, update_in_backward=True,
                              budget=int(0.75 * persistent_bytes(model)))
@@ -121,123 +104,8 @@ class Bytes(unittest.TestCase):
         self.assertTrue(all(map(torch.allclose, expected, found)))
 
 
-class Programs(unittest.TestCase):
-    """What programs do between backward and step, with the bits of PyTorch alone."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.prepared = prepared()
-        model, _, optimizer, _ = cls.prepared
-        cls.saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-
-    @classmethod
-    def tearDownClass(cls):
-        del cls.prepared
-
-    def same(self, program):
-        model, call, optimizer, batch = self.prepared
-        model.load_state_dict(self.saved[0])
-        optimizer.load_state_dict(self.saved[1])
-        optimizer.zero_grad()
-        plain = copy.deepcopy(model)
-        other = torch.optim.AdamW(plain.parameters())
-        expected = [*program(plain, plain, other, batch), *states(other)]
-        found = [*program(model, call, optimizer, batch), *states(optimizer)]
-        self.assertTrue(same_bits(expected, found))
-
-    def test_clipping_by_the_norm_of_all(self):
-        for limit in (1e-4, 1e4):
-            def program(model, call, optimizer, batch):
-                losses = []
-                for _ in range(3):
-                    losses.append(call(*batch))
-                    losses[-1].backward()
-                    losses.append(torch.nn.utils.clip_grad_norm_(model.parameters(), limit))
-                    optimizer.step()
-                    optimizer.zero_grad()
-                return [*map(torch.clone, losses), *model.parameters()]
-
-            self.same(program)
-
-    def test_a_step_that_is_left_out_changes_nothing(self):
-        def program(model, call, optimizer, batch):
-            losses = train(call, optimizer, batch, 2)
-            optimizer.zero_grad()
-            call(*batch).backward()  # as a scaler does whose gradients are infinite
-            return losses + train(call, optimizer, batch, 2)
-
-        self.same(program)
-
-    def test_gradients_that_are_dropped_or_replaced_before_the_step(self):
-        def program(model, call, optimizer, batch):
-            losses = train(call, optimizer, batch, 2)
-            optimizer.zero_grad()
-            call(*batch).backward()
-            weights = [p for p in model.parameters() if p.dim() == 2]
-            weights[0].grad = None
-            weights[1].grad = torch.ones_like(weights[1])
-            optimizer.step()
-            return losses + train(call, optimizer, batch, 2)
-
-        self.same(program)
-
-    def test_a_closure(self):
-        def program(model, call, optimizer, batch):
-            def closure():
-                optimizer.zero_grad()
-                loss = call(*batch)
-                loss.backward()
-                return loss
-
-            return [optimizer.step(closure).detach().clone() for _ in range(3)]
-
-        self.same(program)
-
-    def test_batches_of_two_shapes(self):
-        def program(model, call, optimizer, batch):
-            small = batch[0][:8].contiguous(),
-            losses = []
-            for one in (batch, small, batch, small):
-                losses += train(call, optimizer, one, 1)
-            optimizer.zero_grad()
-            loss, _ = call(*batch), call(*small)  # the last plan is not that of the loss
-            loss.backward()
-            optimizer.step()
-            return [*losses, loss.detach(), *train(call, optimizer, small, 1)]
-
-        self.same(program)
-
-    def test_states_are_saved_and_evaluated_between_backward_and_step(self):
-        def program(model, call, optimizer, batch):
-            losses = train(call, optimizer, batch, 2)
-            optimizer.zero_grad()
-            call(*batch).backward()
-            saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-            other = copy.deepcopy(model)
-            with torch.no_grad():
-                losses += [call(*batch).clone(), other(*batch)]
-            optimizer.step()
-            losses += [*saved[0].values(), *train(call, optimizer, batch, 1)]
-            model.load_state_dict(saved[0])
-            optimizer.load_state_dict(saved[1])
-            return losses + train(call, optimizer, batch, 1)
-
-        self.same(program)
-
-    def test_z_prepared_again_while_a_gradient_waits(self):
-        def program(model, call, optimizer, batch):
-            losses = train(call, optimizer, batch, 2)
-            optimizer.zero_grad()
-            call(*batch).backward()
-            if host_state_of(optimizer) is not None:
-                self.assertGreater(len(on_host(model)), 0)
-                call, _ = lt.prepare(call, optimizer, sample=batch, budget="100%",
-                                     **OPTIONS)
-                self.assertEqual(on_host(model), [])
-            optimizer.step()
-            return losses + train(call, optimizer, batch, 1)
-
-        self.same(program)
+class Programs(host_programs.Programs):
+    make = staticmethod(prepared)
 
 
 class Lanes(unittest.TestCase):

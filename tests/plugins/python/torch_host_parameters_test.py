@@ -1,5 +1,6 @@
 """Parameters on the host between and within steps: bytes, bits, and every wrong use."""
 import copy
+import functools
 import io
 import unittest
 import warnings
@@ -16,25 +17,18 @@ from loadline.torch.rewrite.parameter_moves import ParameterMoves
 from loadline.torch.session.session import session_of_model
 from loadline.torch.state import host_state
 from loadline.torch.state.host_parameters import HostParameters
+import host_programs
 from fake_lanes import FakeLanes, Race
-from models import MODELS
+from host_programs import everything
 from steps import same_bits
-from training import COPIES, OPTIONS, states, train
+from training import COPIES, OPTIONS, train
 
 
-def deep_mlp(depth=16, dtype=torch.float32):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    model = MODELS["mlp"](depth=depth).to(dtype)
-    return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64).to(dtype),)
+deep_mlp = functools.partial(host_programs.deep_mlp, depth=16)
 
 
 def bytes_of(model):
     return sum(p.nbytes for p in model.parameters())
-
-
-def everything(model, optimizer):
-    return [*states(optimizer), *(p.detach().clone() for p in model.parameters())]
 
 
 def prepare(model, optimizer, batch, **changes):
@@ -165,9 +159,9 @@ class Bytes(unittest.TestCase):
         self.assertTrue(same_bits(run(False), run(True)))
 
     def test_through_inductor(self):
-        model, optimizer, batch = deep_mlp(4)
+        model, optimizer, batch = deep_mlp(depth=4)
         expected = [*train(model, optimizer, batch), *everything(model, optimizer)]
-        model, optimizer, batch = deep_mlp(4)
+        model, optimizer, batch = deep_mlp(depth=4)
         call = prepare(model, optimizer, batch, inner="inductor",
                        budget="75%")
         self.assertGreater(len(lt.planned[-1].parameters.moved), 0)
@@ -176,30 +170,11 @@ class Bytes(unittest.TestCase):
                             for one, other in zip(expected, found, strict=True)))
 
 
-class Programs(unittest.TestCase):
-    """What programs do, with the bits of PyTorch alone."""
+class Programs(host_programs.SameBits):
+    make = staticmethod(prepared)
 
-    @classmethod
-    def setUpClass(cls):
-        cls.prepared = prepared()
-        model, _, optimizer, _ = cls.prepared
-        cls.saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-
-    @classmethod
-    def tearDownClass(cls):
-        del cls.prepared
-
-    def same(self, program):
-        model, call, optimizer, batch = self.prepared
-        model.load_state_dict(self.saved[0])
-        optimizer.load_state_dict(self.saved[1])
-        optimizer.zero_grad()
+    def check_start(self, model):
         self.assertGreater(len(on_host(model)), 3)
-        plain = copy.deepcopy(model)
-        other = torch.optim.AdamW(plain.parameters())
-        expected = [*program(plain, plain, other, batch), *everything(plain, other)]
-        found = [*program(model, call, optimizer, batch), *everything(model, optimizer)]
-        self.assertTrue(same_bits(expected, found))
 
     def test_checkpoints_and_evaluation_between_steps(self):
         def program(model, call, optimizer, batch):
@@ -240,20 +215,9 @@ class Programs(unittest.TestCase):
         self.same(program)
 
     def test_batches_of_two_shapes(self):
-        def program(model, call, optimizer, batch):
-            small = batch[0][:8].contiguous(),
-            losses = []
-            for one in (batch, small, batch, small):
-                losses += train(call, optimizer, one, 1)
-            optimizer.zero_grad()
-            loss, _ = call(*batch), call(*small)  # the last plan is not that of the loss
-            loss.backward()
-            optimizer.step()
-            return [*losses, loss.detach(), *train(call, optimizer, small, 1)]
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", loadline.LoadlineWarning)
-            self.same(program)
+            self.same(host_programs.batches_of_two_shapes)
 
     def test_writes_to_parameters_between_steps(self):
         def program(model, call, optimizer, batch):
