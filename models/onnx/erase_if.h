@@ -4,9 +4,9 @@
 
 namespace loadline::models::onnx_internal {
 
-// Erases the elements for which `erases(&element)` is true; it is asked once
-// for each, in order, and may move an element's contents away. The others keep
-// their order and their addresses.
+// Erases the elements for which `erases(&element)` returns true. Calls `erases`
+// once for each element, in order; it may move the contents of an element that
+// it erases. The other elements keep their order and their addresses.
 template <typename Elements, typename Erases>
 void EraseIf(Elements* elements, Erases erases) {
   int kept = 0;

@@ -1,12 +1,14 @@
 """Updates on the host: bytes on the device, PyTorch's bits, and every wrong use."""
 import dataclasses
 import unittest
+from unittest import mock
 
 import torch
 
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat.lanes import IN, MAIN, OUT
+from loadline.torch.rewrite.state_moves import StateMoves
 from loadline.torch.state import host_updates
 from loadline.torch.state.host_gradients import HostGradients
 from loadline.torch.state.host_updates import HostUpdates, settings_on_host
@@ -199,7 +201,7 @@ class Lanes(unittest.TestCase):
                 one.grad = lanes.compute(lambda one=one: one.detach() * 2, [one])
                 other.grad = one.grad.clone()
             with lanes.host_watched():
-                mover.run(buckets)
+                mover.run(StateMoves(0), buckets)
             for one in parameters:
                 one.grad = None
             expected.step()
@@ -244,6 +246,30 @@ class Refused(unittest.TestCase):
         bucket = Bucket(0, (torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16)),), 6, 18)
         with self.assertRaisesRegex(lt.Unsupported, "Card cannot run on the host: no kernel"):
             host_updates.check_step_on_host(Card(bucket.parameters), [bucket])
+
+    def test_a_second_step_after_one_that_failed_in_the_middle(self):
+        model, call, optimizer, batch = prepared(0.34)
+        train(call, optimizer, batch, 1)
+        optimizer.zero_grad()
+        call(*batch).backward()
+        before, calls = [p.detach().clone() for p in model.parameters()], []
+
+        def fail(clone, whole=host_updates.run_step):
+            calls.append(clone)
+            if len(calls) == 3:
+                raise RuntimeError("in the middle")
+            whole(clone)
+
+        with mock.patch.object(host_updates, "run_step", fail), self.assertRaisesRegex(
+                RuntimeError, "in the middle"):
+            optimizer.step()
+        after = [p.detach().clone() for p in model.parameters()]
+        changed = [not torch.equal(one, other) for one, other in zip(before, after)]
+        self.assertIn(True, changed)
+        self.assertIn(False, changed)
+        with self.assertRaisesRegex(loadline.LoadlineError, "used up"):
+            optimizer.step()
+        self.assertTrue(same_bits(after, [p.detach() for p in model.parameters()]))
 
     def test_a_used_gradient(self):
         model, call, optimizer, batch = prepared(0.34)

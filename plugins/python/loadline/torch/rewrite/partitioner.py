@@ -179,7 +179,8 @@ class Partitioner(
         moves = moves_of(traced, plan.document, self.options.state_number, program,
                          any(bucket.host_ns for bucket in self.options.state))
         at_once = end + self.options.step_bytes
-        if not moves.on_host and not moves.moved and not moves.gradients and at_once <= plan.budget_bytes:
+        at_home = not (moves.on_host or moves.moved or moves.gradients)
+        if at_home and at_once <= plan.budget_bytes:
             # The optimizer's own step updates all buckets.
             moves = dataclasses.replace(moves, updated=frozenset(), tail=())
             update_peak = max(update_peak, at_once) if tail_steps else update_peak

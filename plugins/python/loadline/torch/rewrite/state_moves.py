@@ -138,7 +138,8 @@ def _move_of(gradient: Gradient, program: Program) -> GradientMove:
 
 def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
              program: Program, on_host: bool = False) -> StateMoves:
-    """on_host: updates run there. Else the optimizer's own step updates the buckets that stay on the device, all together."""
+    """on_host: all updates run there. Else the optimizer's own step updates the buckets that
+    stay on the device, all together."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     moved = {traced.state[value] for step in plan["steps"] if "from" in step
              and (value := buffers[step["from"]]["value"]) in traced.state}

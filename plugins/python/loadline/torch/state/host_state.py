@@ -382,11 +382,9 @@ class HostState:
             if action not in (UPDATE, LOAD_GRADIENT):
                 do[action](number)
         self.gradients.settle(self.moves)
-        numbers = [number for action, number in self.moves.tail if action == UPDATE]
-        self._host.run([(self.buckets[number], groups) for number in numbers
-                        if (groups := self._groups_of(number))])
-        for number in numbers:
-            self.gradients.use_up(self.moves, self.buckets[number].parameters)
+        self._host.run(self.moves, [
+            (self.buckets[number], self._groups_of(number))
+            for action, number in self.moves.tail if action == UPDATE])
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._restore_groups()

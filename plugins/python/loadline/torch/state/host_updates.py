@@ -16,6 +16,7 @@ import torch
 from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
+from loadline.torch.rewrite.state_moves import StateMoves
 from loadline.torch.state.host_gradients import HostGradient, HostGradients
 from loadline.torch.state.predict_state import (Bucket, clone_with_groups, run_on_zeros,
                                                 run_step, span_bytes)
@@ -48,6 +49,11 @@ def check_step_on_host(optimizer: torch.optim.Optimizer, buckets: Sequence[Bucke
 def _moved(value: Any, device: torch.device) -> Any:
     return torch_internals.pytree.tree_map(
         lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, value)
+
+
+def _put_on_host(state: dict[str, Any]) -> None:
+    """Of one parameter."""
+    state.update(_moved(state, _HOST))
 
 
 def settings_on_host(group: dict[str, Any], device: torch.device) -> dict[str, Any]:
@@ -98,9 +104,10 @@ class HostUpdates:
         self.optimizer, self.lanes, self.gradients = optimizer, lanes, gradients
         self._copies = [_Copies() for _ in range(_COPIES)]
 
-    def run(self, buckets: Sequence[tuple[Bucket, list[dict[str, Any]]]]) -> None:
-        """Updates them, one after the other. With the optimizer's groups of each, whose
-        parameters are those of the bucket alone."""
+    def run(self, moves: StateMoves,
+            buckets: Sequence[tuple[Bucket, list[dict[str, Any]]]]) -> None:
+        """Updates them, one after the other, and uses up their gradients. With the optimizer's
+        groups of each, whose parameters are those of the bucket alone."""
         staged = [self._fetch(*one, copies)
                   for one, copies in zip(buckets[:1], self._copies)]
         for at in range(len(buckets)):
@@ -109,6 +116,7 @@ class HostUpdates:
                          for one in buckets[at + 1:at + 2]]
             self._update(*staged)
             self._return(*staged)
+            self.gradients.use_up(moves, buckets[at][0].parameters)
             staged = following
         self.lanes.follow(MAIN, IN)
 
@@ -157,7 +165,8 @@ class HostUpdates:
             stand_ins.update(mine)
         for parameter, found in stand_ins.items():
             if parameter in self.optimizer.state:
-                state[found] = _moved(self.optimizer.state[parameter], _HOST)
+                state[found] = self.optimizer.state[parameter]
+                _put_on_host(state[found])
         if not groups:
             return
         clone = clone_with_groups(self.optimizer, groups, state)
@@ -179,6 +188,11 @@ class HostUpdates:
 
     def place(self, buckets: Iterable[Bucket], on_host: bool) -> None:
         """Puts their state on the host, or on the device of the parameters."""
+        if on_host:
+            for bucket in buckets:
+                for one in bucket.parameters:
+                    _put_on_host(self.optimizer.state.get(one, {}))
+            return
         step_on_device = {one for group in self.optimizer.param_groups
                           if group.get("capturable") or group.get("fused")
                           for one in group["params"]}
@@ -186,7 +200,6 @@ class HostUpdates:
             for one in bucket.parameters:
                 state = self.optimizer.state.get(one, {})
                 for name, value in state.items():
-                    if isinstance(value, torch.Tensor):
-                        state[name] = value.to(
-                            _HOST if on_host or value.dim() == 0 and (
-                                one not in step_on_device) else one.device)
+                    if isinstance(value, torch.Tensor) and (
+                            value.dim() > 0 or one in step_on_device):
+                        state[name] = value.to(one.device)
