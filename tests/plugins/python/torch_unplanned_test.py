@@ -142,6 +142,19 @@ class Break(unittest.TestCase):
             compiled(Model())(torch.randn(3, 2, 4)).sum().backward()
         self.assertEqual(len(graphs), 1)
 
+    def test_is_explained(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.cells = nn.Linear(4, 4), nn.LSTM(4, 4)
+
+            def forward(self, x):
+                return self.cells(self.first(x))[0]
+
+        with self.assertWarnsRegex(
+                UserWarning, r"graph break \(.*torch_unplanned_test.py:\d+\. .*LSTM"):
+            compiled(Model())(torch.randn(3, 2, 4)).sum().backward()
+
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         model = Part()
         call = compiled(model)

@@ -204,8 +204,10 @@ def break_reason(gm: torch.fx.GraphModule) -> str:
         return ""
     lines = str(getattr(reason, "reason", "")).strip().splitlines() or ["no reason given"]
     stack = getattr(reason, "user_stack", None)
-    return lines[0] + (
-        f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
+    place = f", {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+    explained = [text for line in lines[1:]
+                 if (text := line.strip().removeprefix("Explanation: ")) != line.strip()]
+    return lines[0] + place + (f". {explained[0].rstrip('.')}" if explained else "")
 
 
 def compiles_inside_modes() -> bool:
