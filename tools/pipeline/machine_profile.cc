@@ -3,7 +3,11 @@
 // calibration by the runs of tests/end_to_end.
 #include "tools/pipeline/machine_profile.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -46,6 +50,17 @@ constexpr int64_t kLeastCalibrationNs = 2'000'000'000;
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// As a shell's "~": services and containers may run without the variable.
+std::string HomeFolder() {
+  const std::string home = Environment("HOME");
+  if (!home.empty()) return home;
+  passwd entry;
+  passwd* found = nullptr;
+  std::array<char, 1 << 14> texts;
+  getpwuid_r(getuid(), &entry, texts.data(), texts.size(), &found);
+  return found == nullptr ? "" : found->pw_dir;
 }
 
 // Storing the profile is optional when planning: a failure gives a warning.
@@ -230,8 +245,8 @@ std::string OwnProfilePath(const std::string& device) {
   std::string folder = Environment("LOADLINE_CACHE");
   if (folder.empty()) {
     const std::string cache = Environment("XDG_CACHE_HOME");
-    folder = cache.empty() ? Environment("HOME") + "/.cache/loadline"
-                           : cache + "/loadline";
+    folder =
+        cache.empty() ? HomeFolder() + "/.cache/loadline" : cache + "/loadline";
   }
   return absl::StrCat(folder, "/machine-", device, ".json");
 }

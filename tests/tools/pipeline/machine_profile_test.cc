@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -49,6 +51,10 @@ TEST(OwnProfilePath, FollowsTheCacheVariables) {
   }
   const ScopedEnvironment no_xdg("XDG_CACHE_HOME", nullptr);
   EXPECT_EQ(OwnProfilePath(kCpu), "/h/.cache/loadline/machine-cpu.json");
+  const ScopedEnvironment no_home("HOME", nullptr);
+  EXPECT_EQ(OwnProfilePath(kCpu),
+            absl::StrCat(getpwuid(getuid())->pw_dir,
+                         "/.cache/loadline/machine-cpu.json"));
 }
 
 TEST(LoadProfile, ReadsBackWhatWasKept) {
