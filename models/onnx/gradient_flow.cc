@@ -113,7 +113,8 @@ std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
     for (int i = 0; i < node.input_size(); ++i) {
       if (GradientFlows(node, i)) reached.insert(node.input(i));
     }
-    if (node.op_type() == "If" || node.op_type() == "Loop") {
+    const std::string& op = node.op_type();
+    if (op == "If" || op == "Loop" || op == "Scan") {
       for (std::string& name : ReadNames(node)) reached.insert(std::move(name));
     }
   }

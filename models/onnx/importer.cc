@@ -466,7 +466,7 @@ Rule FindRule(const std::string& name) {
         &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
         &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
         &ResizeRules(), &FourierRules(), &RecurrentRules(), &TrainingRules(),
-        &ControlFlowRules()}) {
+        &ControlFlowRules(), &ScanRules()}) {
     auto it = family->find(name);
     if (it != family->end()) return it->second;
   }

@@ -192,6 +192,7 @@ const std::map<std::string, Rule>& FourierRules();
 const std::map<std::string, Rule>& RecurrentRules();
 const std::map<std::string, Rule>& TrainingRules();
 const std::map<std::string, Rule>& ControlFlowRules();
+const std::map<std::string, Rule>& ScanRules();
 
 }  // namespace loadline::models::onnx_internal
 

@@ -75,11 +75,14 @@ bool IsStateOfSequence(absl::string_view op, int i) {
   return IsOneOf(op, {"LSTM", "GRU", "RNN"}) && i >= 4 && i <= 6;
 }
 
-// Whether a Loop hands on its body's input i unchanged. Inputs are the turn,
-// the condition and the values; outputs the condition and the values.
-bool StaysTheSame(const onnx::GraphProto& body, int i) {
-  if (i < 2 || i > body.output_size()) return false;
-  std::string name = body.output(i - 1).name();
+// Whether a Loop or a Scan hands on its body's input i unchanged. Inputs of a
+// Loop are the turn, the condition and the values; outputs the condition and
+// the values. A Scan's begin with the values.
+bool HandsOn(const onnx::NodeProto& loop, const onnx::GraphProto& body, int i) {
+  const bool scan = loop.op_type() == "Scan";
+  const int output = scan ? i : i - 1;
+  if (output < (scan ? 0 : 1) || output >= body.output_size()) return false;
+  std::string name = body.output(output).name();
   for (int n = body.node_size() - 1; n >= 0; --n) {
     const auto& node = body.node(n);
     if (node.op_type() == "Identity" && node.output(0) == name) {
@@ -299,17 +302,26 @@ class Finder {
     }
   }
 
-  // Branches of an If, and the body of a Loop, read names from around them. A
-  // Loop hands values on from turn to turn; those that stay the same are what
-  // they are outside.
+  // What input i of the body is outside: of a Loop or a Scan, a value that it
+  // hands on unchanged from turn to turn, or what a Scan takes apart.
+  Known OfBodyInput(const onnx::NodeProto& node, const onnx::GraphProto& body,
+                    int i) const {
+    const bool scan = node.op_type() == "Scan";
+    if (!scan && node.op_type() != "Loop") return Known();
+    const int states = node.input_size() - static_cast<int>(IntAttribute(
+                                               node, "num_scan_inputs", 0));
+    if (scan && i >= states) return Input(node, i);
+    return HandsOn(node, body, i) ? Input(node, i) : Known();
+  }
+
+  // Branches of an If, and the bodies of a Loop and a Scan, read names from
+  // around them.
   void VisitBodies(const onnx::NodeProto& node) {
     for (const auto& attribute : node.attribute()) {
       if (!attribute.has_g()) continue;
       const onnx::GraphProto& body = attribute.g();
       for (int i = 0; i < body.input_size(); ++i) {
-        known_[body.input(i).name()] =
-            node.op_type() == "Loop" && StaysTheSame(body, i) ? Input(node, i)
-                                                              : Known();
+        known_[body.input(i).name()] = OfBodyInput(node, body, i);
       }
       for (const auto& inner : body.node()) Visit(inner);
     }

@@ -380,9 +380,22 @@ void DeclareInitializers(onnx::GraphProto* graph) {
   }
 }
 
+// The inliner looks up the types of inputs that are left out, too.
+void DeclareLeftOut(onnx::GraphProto* graph) {
+  onnx::ValueInfoProto* info = graph->add_value_info();
+  info->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::FLOAT);
+}
+
+void ForgetLeftOut(onnx::GraphProto* graph) {
+  EraseIf(graph->mutable_value_info(),
+          [](const auto* info) { return info->name().empty(); });
+}
+
 void Inline(const std::vector<std::string>& operators,
             onnx::ModelProto* proto) {
   DeclareInitializers(proto->mutable_graph());
+  DeclareLeftOut(proto->mutable_graph());
   const std::set<std::string> names(operators.begin(), operators.end());
   const int opset = DefaultOpset(*proto);
   for (auto& node : *proto->mutable_graph()->mutable_node()) {
@@ -392,6 +405,7 @@ void Inline(const std::vector<std::string>& operators,
   for (const std::string& name : operators) ids.emplace_back("", name);
   const auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
   onnx::inliner::InlineSelectedFunctions(*proto, *set, nullptr);
+  ForgetLeftOut(proto->mutable_graph());
 }
 
 bool Contains(const onnx::ModelProto& proto,

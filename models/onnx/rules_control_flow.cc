@@ -1,7 +1,7 @@
 // Rules for If and Loop, whose conditions and numbers of steps must be known
 // when the model is imported: the nodes of a body are imported in place, once
-// for each step. Sequences, which loops build, are lists of values. Tested in
-// tests/models/onnx_control_flow_test.cc.
+// for each step. Sequences, which loops build, are lists of values. Scan is in
+// rules_scan.cc. Tested in tests/models/onnx_control_flow_test.cc.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,12 +14,11 @@
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
+#include "models/onnx/unrolled_body.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
-
-constexpr int64_t kMostSteps = int64_t{1} << 16;
 
 // One bool, if it is known.
 std::optional<bool> KnownBool(const Binding& binding) {
@@ -36,15 +35,6 @@ Binding ConstantBinding(Tensor tensor) {
   return binding;
 }
 
-absl::StatusOr<const onnx::GraphProto*> Body(const onnx::NodeProto& node,
-                                             const char* name) {
-  const auto* attribute = FindAttribute(node, name);
-  if (attribute == nullptr || !attribute->has_g()) {
-    return absl::InvalidArgumentError(absl::StrCat("needs a graph ", name));
-  }
-  return &attribute->g();
-}
-
 absl::Status If(Importer& importer, const onnx::NodeProto& node) {
   if (!importer.Has(node, 0)) {
     return absl::InvalidArgumentError("needs a condition");
@@ -56,7 +46,7 @@ absl::Status If(Importer& importer, const onnx::NodeProto& node) {
   }
   LOADLINE_ASSIGN_OR_RETURN(
       const onnx::GraphProto* branch,
-      Body(node, *condition ? "then_branch" : "else_branch"));
+      BodyOf(node, *condition ? "then_branch" : "else_branch"));
   LOADLINE_ASSIGN_OR_RETURN(std::vector<Binding> outputs,
                             importer.VisitBody(*branch, {}));
   if (static_cast<int>(outputs.size()) != node.output_size()) {
@@ -86,7 +76,7 @@ class LoopUnroller {
     }
     scans_.resize(static_cast<size_t>(scans));
     while (goes_on_ && (!most_.has_value() || steps_ < *most_)) {
-      if (steps_ >= kMostSteps) return Unsupported("of too many steps");
+      if (steps_ >= kMostBodySteps) return Unsupported("of too many steps");
       LOADLINE_ASSIGN_OR_RETURN(const bool stepped, Step());
       if (!stepped) return absl::OkStatus();
     }
@@ -157,45 +147,11 @@ class LoopUnroller {
       const auto output = static_cast<int>(i + carried_.size());
       if (node_.output(output).empty()) continue;
       if (steps_ == 0) return Unsupported("of no steps, with what they gather");
-      LOADLINE_RETURN_IF_ERROR(Stack(std::move(scans_[i]), output));
+      LOADLINE_ASSIGN_OR_RETURN(
+          Binding all,
+          StackBindings(importer_, node_, std::move(scans_[i]), /*axis=*/0));
+      importer_.Bind(node_.output(output), std::move(all));
     }
-    return absl::OkStatus();
-  }
-
-  // Concatenates the outputs of all steps along a new first axis.
-  absl::Status Stack(std::vector<Binding> parts, int output) {
-    onnx::GraphProto stack;
-    onnx::NodeProto* axes = stack.add_node();
-    axes->set_op_type("Constant");
-    axes->add_output("axes");
-    auto* zero = axes->add_attribute();
-    zero->set_name("value_ints");
-    zero->set_type(onnx::AttributeProto::INTS);
-    zero->add_ints(0);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      stack.add_input()->set_name(absl::StrCat("part", i));
-      onnx::NodeProto* node = stack.add_node();
-      node->set_op_type("Unsqueeze");
-      node->set_name(absl::StrCat(node_.name(), "/part"));
-      node->add_input(absl::StrCat("part", i));
-      node->add_input("axes");
-      node->add_output(absl::StrCat("row", i));
-    }
-    onnx::NodeProto* concat = stack.add_node();
-    concat->set_op_type("Concat");
-    concat->set_name(node_.name());
-    for (size_t i = 0; i < parts.size(); ++i) {
-      concat->add_input(absl::StrCat("row", i));
-    }
-    concat->add_output("all");
-    auto* axis = concat->add_attribute();
-    axis->set_name("axis");
-    axis->set_type(onnx::AttributeProto::INT);
-    axis->set_i(0);
-    stack.add_output()->set_name("all");
-    LOADLINE_ASSIGN_OR_RETURN(std::vector<Binding> made,
-                              importer_.VisitBody(stack, std::move(parts)));
-    importer_.Bind(node_.output(output), std::move(made[0]));
     return absl::OkStatus();
   }
 
@@ -210,7 +166,7 @@ class LoopUnroller {
 };
 
 absl::Status Loop(Importer& importer, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(const onnx::GraphProto* body, Body(node, "body"));
+  LOADLINE_ASSIGN_OR_RETURN(const onnx::GraphProto* body, BodyOf(node, "body"));
   return LoopUnroller(importer, node, *body).Run();
 }
 

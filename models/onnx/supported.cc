@@ -99,7 +99,8 @@ namespace onnx_internal {
 
 const std::vector<std::string>& LateOperators() {
   static const auto* const kNames = new std::vector<std::string>{
-      "Attention", "RMSNormalization", "RotaryEmbedding", "Swish"};
+      "Attention", "LinearAttention", "RMSNormalization", "RotaryEmbedding",
+      "Swish"};
   return *kNames;
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 // The model's f32 inputs become parameters.
 GradientCase Imported(const std::string& name, const std::string& text,
-                      float low = -2, float high = 2) {
+                      float low = -2, float high = 2, int opset = 22) {
   return {"imported " + name, [=](GradientGraph& b) -> std::vector<ValueId> {
-            auto imported = models::ImportText(text);
+            auto imported = models::ImportText(text, {}, opset);
             EXPECT_TRUE(imported.ok()) << imported.status();
             if (!imported.ok()) return {};
             b.graph = std::move(imported->graph);
@@ -38,6 +38,22 @@ std::vector<GradientCase> ImportedGradientCases() {
                "g (float[3,4] x) => (float[a,b] y)"
                " <int64[2,4] i = {0, 2, -1, 1, 0, 0, 2, -2}> {"
                " y = GatherElements<axis=0>(x, i) }"),
+      Imported("Scan to and fro",
+               "g (float[2,2] h, float[2,3,2] x, float[3,2,2] w)"
+               " => (float[2,2] y, float[a,b,c] z) {"
+               " y, z = Scan<num_scan_inputs=2, scan_input_axes=[1,0],"
+               " scan_input_directions=[1,0], scan_output_axes=[1], body = g"
+               " (float[2,2] p, float[2,2] q, float[2,2] m)"
+               " => (float[2,2] r, float[2,2] s) {"
+               " t = MatMul(p, m) u = Add(t, q) r = Tanh(u)"
+               " s = Mul(r, p) }>(h, x, w) }"),
+      Imported("LinearAttention of groups",
+               "g (float[1,3,8] q, float[1,3,4] k, float[1,3,4] v,"
+               " float[1,3,2] d, float[1,3,2] b)"
+               " => (float[1,3,8] y, float[1,2,2,2] s) {"
+               " y, s = LinearAttention<q_num_heads=4, kv_num_heads=2,"
+               " update_rule=\"gated_delta\">(q, k, v, , d, b) }",
+               -1, 1, 27),
       Imported("GatherND in batches",
                "g (float[2,3,4] x) => (float[a,b,c] y)"
                " <int64[2,2,1] i = {0, -1, 1, 1}> {"

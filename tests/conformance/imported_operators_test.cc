@@ -309,6 +309,20 @@ const std::vector<Case>& Cases() {
        " => (bool d, float[3] q, float[3] r) {"
        " d = Identity(c) f = Cast<to=1>(i) q = Mul(p, x) r = Add(p, f) }> }",
        {1, 2, 3, 2, 5, 10, 3, 10, 29}},
+      {"ScanAlongAnotherAxisBackwards",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " h = Constant<value_floats=[0.0,1.0]>()"
+       " v, y = Scan<num_scan_inputs=1, scan_input_axes=[1],"
+       " scan_input_directions=[1], scan_output_axes=[-1],"
+       " scan_output_directions=[1], body = g (float[2] p, float[2] q)"
+       " => (float[2] r, float[2] s) { r = Add(p, q) s = Mul(p, q) }>(h, x) }",
+       {5, 6, 0, 48, 35, 6}},
+      {"ScanWithoutWhatItGathers",
+       "g (float[2,3] x) => (float[a] y) {"
+       " h = Constant<value_floats=[0.0,1.0,2.0]>()"
+       " y = Scan<num_scan_inputs=1, body = g (float[3] p, float[3] q)"
+       " => (float[3] r) { r = Add(p, q) }>(h, x) }",
+       {5, 8, 11}},
       {"LoopOverASequence",
        "g (float[2,3] x) => (float[a,b] y) {"
        " s = SequenceEmpty() j = Constant<value_int=0>()"

@@ -1,8 +1,11 @@
-// If and Loop with conditions that are known, and those that are not.
+// If, Loop and Scan with conditions and sizes that are known, and those that
+// are not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/import.h"
@@ -45,6 +48,53 @@ TEST(ControlFlow, TrainsWhatABodyReads) {
   EXPECT_THAT(Ops(imported->graph), ElementsAre("MatMul", "MatMul"));
   EXPECT_EQ(imported->graph.value(*imported->graph.Find("w")).kind,
             ValueKind::kParameter);
+}
+
+// Layers of one shape as one tensor of weights, as JAX's scan over layers.
+TEST(ControlFlow, TrainsWeightsThatAScanTakesApart) {
+  const auto imported = ImportText(
+      "g (float[2,3] x) => (float[2,3] z)"
+      " <float[2,3,3] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9},"
+      "  float[3,3] u = {1,2,3,4,5,6,7,8,9}> {"
+      " z, same = Scan<num_scan_inputs = 1, body = b (float[2,3] v,"
+      " float[3,3] kept, float[3,3] layer)"
+      " => (float[2,3] next, float[3,3] handed) {"
+      " p = MatMul(v, layer) next = MatMul(p, kept)"
+      " handed = Identity(kept) }>(x, u, w) }");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Ops(imported->graph),
+              ElementsAre("Split", "Reshape", "Reshape", "MatMul", "MatMul",
+                          "MatMul", "MatMul"));
+  for (const char* name : {"w", "u"}) {
+    EXPECT_EQ(imported->graph.value(*imported->graph.Find(name)).kind,
+              ValueKind::kParameter);
+    EXPECT_TRUE(imported->warnings.empty());
+  }
+}
+
+TEST(ControlFlow, RefusesAScanWhoseInputsDoNotFit) {
+  const auto scan = [](const char* inputs, const char* attributes) {
+    return ImportText(
+               absl::StrCat("g (float[4,3] x, float[2,3] h) => (float[2,3] y) {"
+                            " y, z = Scan<",
+                            attributes,
+                            "body = b (float[2,3] p, float[3] q)"
+                            " => (float[2,3] r, float[3] s) { r = Add(p, q) s "
+                            "= Neg(q) }>(",
+                            inputs, ") }"))
+        .status();
+  };
+  EXPECT_EQ(scan("h, x", "num_scan_inputs=1, "), absl::OkStatus());
+  for (const auto& [inputs, attributes] :
+       std::vector<std::array<const char*, 2>>{
+           {"h, x", "num_scan_inputs=3, "},
+           {"h, x", "num_scan_inputs=2, "},
+           {"h, x", "num_scan_inputs=1, scan_input_axes=[2], "},
+           {"h, x", "num_scan_inputs=1, scan_output_axes=[0,0], "}}) {
+    const absl::Status status = scan(inputs, attributes);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'y' (Scan)"));
+  }
 }
 
 void ExpectUnsupported(const std::string& text, const std::string& why) {

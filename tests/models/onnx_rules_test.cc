@@ -395,6 +395,14 @@ TEST(ImportRules, CompositeOperatorsTakeSmallInitializers) {
                    .nodes.empty());
 }
 
+TEST(ImportRules, CompositeOperatorsMayLeaveInputsOut) {
+  EXPECT_FALSE(Import("g (float[1,1,2,2] q, float[1,1,2,2] p)"
+                      " => (float[a,b,c,d] y) {"
+                      " y, k, v = Attention(q, q, q, , p, p) }",
+                      {}, 23)
+                   .nodes.empty());
+}
+
 TEST(ImportRules, ClipKeepsItsBoundsAsAttributes) {
   const Graph g = Import(
       "g (float[2,3] x) => (float[a,b] y) <float low = {-1}, float high = {6}> "
