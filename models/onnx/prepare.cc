@@ -260,9 +260,10 @@ void ForgetOutputShapes(onnx::GraphProto* graph) {
   }
 }
 
-int DefaultOpset(const onnx::ModelProto& proto) {
+int OpsetOf(const onnx::ModelProto& proto, absl::string_view domain) {
   for (const auto& import : proto.opset_import()) {
-    if (import.domain().empty() || import.domain() == "ai.onnx") {
+    if (import.domain() == domain ||
+        (domain.empty() && import.domain() == "ai.onnx")) {
       return static_cast<int>(
           std::clamp<int64_t>(import.version(), 0, 1 << 20));
     }
@@ -270,9 +271,13 @@ int DefaultOpset(const onnx::ModelProto& proto) {
   return 0;
 }
 
+int DefaultOpset(const onnx::ModelProto& proto) { return OpsetOf(proto, ""); }
+
 // Writes defaults out, because a function's body reads attributes of its call.
-void WriteDefaults(onnx::NodeProto* node, int opset) {
-  const auto* schema = onnx::OpSchemaRegistry::Schema(node->op_type(), opset);
+void WriteDefaults(const onnx::ModelProto& model, onnx::NodeProto* node) {
+  const std::string& domain = node->domain();
+  const auto* schema = onnx::OpSchemaRegistry::Schema(
+      node->op_type(), OpsetOf(model, domain), domain);
   if (schema == nullptr) return;
   for (const auto& [name, attribute] : schema->attributes()) {
     if (attribute.default_value.name().empty() ||
@@ -397,12 +402,18 @@ void Inline(const std::vector<std::string>& operators,
   DeclareInitializers(proto->mutable_graph());
   DeclareLeftOut(proto->mutable_graph());
   const std::set<std::string> names(operators.begin(), operators.end());
-  const int opset = DefaultOpset(*proto);
   for (auto& node : *proto->mutable_graph()->mutable_node()) {
-    if (names.count(node.op_type()) > 0) WriteDefaults(&node, opset);
+    if (names.count(QualifiedName(node)) > 0) WriteDefaults(*proto, &node);
   }
   onnx::inliner::FunctionIdVector ids;
-  for (const std::string& name : operators) ids.emplace_back("", name);
+  for (const std::string& name : operators) {
+    const size_t colons = name.find("::");
+    if (colons == std::string::npos) {
+      ids.emplace_back("", name);
+    } else {
+      ids.emplace_back(name.substr(0, colons), name.substr(colons + 2));
+    }
+  }
   const auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
   onnx::inliner::InlineSelectedFunctions(*proto, *set, nullptr);
   ForgetLeftOut(proto->mutable_graph());
@@ -412,7 +423,7 @@ bool Contains(const onnx::ModelProto& proto,
               const std::vector<std::string>& operators) {
   for (const auto& node : proto.graph().node()) {
     for (const std::string& name : operators) {
-      if (node.op_type() == name) return true;
+      if (QualifiedName(node) == name) return true;
     }
   }
   return false;

@@ -98,9 +98,14 @@ std::string UnsupportedAdvice(const absl::Status& status) {
 namespace onnx_internal {
 
 const std::vector<std::string>& LateOperators() {
-  static const auto* const kNames = new std::vector<std::string>{
-      "Attention", "LinearAttention", "RMSNormalization", "RotaryEmbedding",
-      "Swish"};
+  static const auto* const kNames =
+      new std::vector<std::string>{"Attention",
+                                   "CausalConvWithState",
+                                   "LinearAttention",
+                                   "RMSNormalization",
+                                   "RotaryEmbedding",
+                                   "Swish",
+                                   "ai.onnx.preview::FlexAttention"};
   return *kNames;
 }
 
