@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<bool>> MatchNames(
       return absl::InvalidArgumentError(
           absl::StrCat("'", text,
                        "' matches no node with parameters, by its name or by "
-                       "theirs (loadline inspect MODEL lists them)"));
+                       "theirs (loadline inspect --text MODEL lists them)"));
     }
   }
   return matched;

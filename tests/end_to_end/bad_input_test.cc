@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Slurp(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -85,6 +86,30 @@ TEST(BadInput, BudgetBelowTheSmallestSaysWhatWouldFit) {
   EXPECT_THAT(result.err, HasSubstr("the smallest budget met is"));
   EXPECT_THAT(result.err, HasSubstr("no plan needs fewer than"));
   EXPECT_THAT(result.err, HasSubstr("fc2.weight"));
+}
+
+TEST(BadInput, BudgetBelowTheSmallestNamesWhatHelpsWhereItIsTightest) {
+  // An update reads no activations.
+  const std::vector<std::string> tight = {"plan", Zoo("mlp.onnx"), "--budget",
+                                          "255KiB"};
+  const CommandResult result = RunLoadline(tight);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("fewer bytes: --optimizer-bits 8, "
+                                    "--optimizer sgd (less optimizer state), "
+                                    "--freeze or --lora"));
+  EXPECT_THAT(result.err, Not(HasSubstr("--precision")));
+  for (const std::vector<std::string>& helps :
+       {std::vector<std::string>{"--optimizer-bits", "8"},
+        std::vector<std::string>{"--optimizer", "sgd"}}) {
+    std::vector<std::string> args = tight;
+    args.insert(args.end(), helps.begin(), helps.end());
+    EXPECT_EQ(RunLoadline(args).exit_code, 0) << helps[0];
+  }
+  std::vector<std::string> kept = tight;
+  kept.insert(kept.end(), {"--no-recompute", "--no-offload"});
+  EXPECT_THAT(RunLoadline(kept).err,
+              HasSubstr("fewer bytes: without --no-recompute, without "
+                        "--no-offload, --optimizer-bits 8"));
 }
 
 TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
@@ -226,6 +251,8 @@ TEST(BadInput, WrongPlanIsRefusedByVerify) {
   EXPECT_EQ(RunLoadline({"verify", problem, plan}).exit_code, 0);
   ExpectError(RunLoadline({"report", plan}), 2,
               "plan.json is a plan; give the problem");
+  ExpectError(RunLoadline({"verify", plan, problem}), 2,
+              "plan.json is a plan; the problem that it is for comes first");
   nlohmann::ordered_json moved = nlohmann::ordered_json::parse(Slurp(plan));
   nlohmann::ordered_json& offset = moved["buffers"][0]["offset"];
   offset = offset.get<int64_t>() + 1;  // not aligned

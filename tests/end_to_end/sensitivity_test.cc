@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/end_to_end/run_command.h"
@@ -35,6 +36,15 @@ TEST(Sensitivity, DraftsARecipeThatRuns) {
       {"plan", trained, "--recipe", recipe, "--steps", "100", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_EQ(plan.json()["phases"].size(), 2u);
+  // A file without entries would be refused as a recipe.
+  const std::string none = folder + "/none.yaml";
+  const CommandResult strict =
+      RunLoadline({"sensitivity", trained, "--data", Zoo("digits-test.npz"),
+                   "--most", "0", "--sparsities", "0.99", "-o", none});
+  ASSERT_EQ(strict.exit_code, 0) << strict.err;
+  EXPECT_THAT(strict.err,
+              testing::HasSubstr("no group loses channels within --most 0 %"));
+  EXPECT_FALSE(std::filesystem::exists(none));
 }
 
 // Nothing was measured, which must not read as a result.

@@ -9,15 +9,15 @@
 #include "tools/pipeline/files.h"
 
 namespace loadline::tools {
-absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path) {
+absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path,
+                                                 absl::string_view remedy) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   auto problem = planner::ProblemFromJson(json);
   if (!problem.ok() &&
       absl::StrContains(json.substr(0, 200), "loadline.plan/")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        " is a plan; give the problem that it is for with --problem FILE "
-        "(loadline plan ... --problem FILE writes it)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is a plan; ", remedy,
+                     " (loadline plan ... --problem FILE writes it)"));
   }
   if (!problem.ok()) return InFile(path, problem.status());
   return problem;

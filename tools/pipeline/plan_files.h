@@ -5,14 +5,19 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
 
 namespace loadline::tools {
 
-// Errors: those of ReadFile, and of the format's reader.
-absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path);
+// Errors: those of ReadFile, and of the format's reader. `remedy`: where the
+// problem is given, said of a file that is a plan.
+absl::StatusOr<planner::Problem> ReadProblemFile(
+    const std::string& path,
+    absl::string_view remedy =
+        "give the problem that it is for with --problem FILE");
 absl::StatusOr<planner::Plan> ReadPlanFile(const std::string& path,
                                            const planner::Problem& problem);
 absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path);

@@ -67,7 +67,7 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
   // The planner hands out verified plans only.
   auto plan = SolveFor(step.problem, flags, step.keep_everything, cancel);
   if (!plan.ok() && !flags.plan.no_split) {
-    return WithAdvice(plan.status(), step.graph);
+    return WithAdvice(plan.status(), step, flags);
   }
   LOADLINE_ASSIGN_OR_RETURN(step.plan, std::move(plan));
   return step;

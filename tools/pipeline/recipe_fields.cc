@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "planner/base/status_macros.h"
+#include "tools/cli/nearest_word.h"
 
 namespace loadline::tools {
 
@@ -164,7 +165,21 @@ absl::Status RecipeFields::ErrorAt(absl::string_view name,
                       KeyPath(name), what);
 }
 
+absl::Status RecipeFields::CheckSpelling() const {
+  const std::vector<std::string> known(known_.begin(), known_.end());
+  for (const auto& field : values_) {
+    const std::string& name = field.first.Scalar();
+    if (known_.count(name) > 0) continue;
+    const std::string suggestion = DidYouMean(name, known);
+    if (suggestion.empty()) continue;
+    return FieldErrorAt(file_, field.first, entry_, KeyPath(name),
+                        absl::StrCat("unknown key", suggestion));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RecipeFields::Finish() const {
+  LOADLINE_RETURN_IF_ERROR(CheckSpelling());
   for (const auto& field : values_) {
     const std::string& name = field.first.Scalar();
     if (known_.count(name) > 0) continue;

@@ -65,6 +65,9 @@ class RecipeFields {
   // An error at the key that Take found last, or at a name.
   absl::Status Error(absl::string_view what) const;
   absl::Status ErrorAt(absl::string_view name, absl::string_view what) const;
+  // InvalidArgument if a key that nothing asked for is nearly one that
+  // something did ask for: to be called before a missing key is an error.
+  absl::Status CheckSpelling() const;
   // InvalidArgument if there is a key that nothing asked for.
   absl::Status Finish() const;
 

@@ -96,6 +96,7 @@ absl::Status ReadTarget(RecipeFields* degree, PruneTarget* target) {
       {"sparsity", "sparse_ratio", "target_sparsity", "final_sparsity"},
       &sparsity));
   const int given = !sparsity.empty() + !macs.empty() + !peak_bytes.empty();
+  if (given == 0) LOADLINE_RETURN_IF_ERROR(degree->CheckSpelling());
   if (given != 1) {
     return degree->ErrorAt(
         "sparsity", given == 0 ? "missing: give sparsity, macs or peak_bytes"
@@ -120,26 +121,30 @@ absl::Status ReadTarget(RecipeFields* degree, PruneTarget* target) {
                            : degree->Error("0 removes nothing");
 }
 
+// The target last: then a misspelt key is known from the others.
 absl::Status ReadPruneDegree(RecipeFields* degree, PruneSpec* spec) {
-  LOADLINE_RETURN_IF_ERROR(ReadTarget(degree, &spec->target));
   LOADLINE_RETURN_IF_ERROR(degree->Share({"initial_sparsity", "init_sparsity"},
                                          1, true, &spec->initial_sparsity));
-  if (spec->target.kind == PruneTarget::Kind::kSparsity &&
-      spec->initial_sparsity > spec->target.share) {
-    return degree->ErrorAt("initial_sparsity",
-                           "is above the sparsity at the end");
-  }
   LOADLINE_RETURN_IF_ERROR(
       degree->Word<bool>({"scope"}, kScopes, &spec->global));
   LOADLINE_RETURN_IF_ERROR(degree->Share(
       {"max_sparsity_per_op", "max_sparsity_per_layer", "max_sparse_ratio"}, 1,
       false, &spec->max_sparsity_per_op));
-  if (spec->target.kind == PruneTarget::Kind::kSparsity &&
-      spec->max_sparsity_per_op < spec->target.share) {
+  LOADLINE_RETURN_IF_ERROR(
+      degree->Int({"round_to"}, 1, 1 << 20, &spec->round_to));
+  LOADLINE_RETURN_IF_ERROR(ReadTarget(degree, &spec->target));
+  if (spec->target.kind != PruneTarget::Kind::kSparsity) {
+    return absl::OkStatus();
+  }
+  if (spec->initial_sparsity > spec->target.share) {
+    return degree->ErrorAt("initial_sparsity",
+                           "is above the sparsity at the end");
+  }
+  if (spec->max_sparsity_per_op < spec->target.share) {
     return degree->ErrorAt("max_sparsity_per_op",
                            "is below the sparsity of the whole entry");
   }
-  return degree->Int({"round_to"}, 1, 1 << 20, &spec->round_to);
+  return absl::OkStatus();
 }
 
 absl::Status ReadEnd(RecipeFields* process, RecipeTimes* times,

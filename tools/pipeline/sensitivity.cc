@@ -178,8 +178,7 @@ std::string DraftRecipe(const Sensitivity& all, double loss_of_accuracy) {
         "]}\n  degree: {sparsity: ", fmt::format("{}", safe),
         "}\n  process: {schedule: cubic, retrain: 0.5}\n");
   }
-  if (number == 0) text += "# no group loses channels within the limit\n";
-  return text;
+  return number == 0 ? "" : text;
 }
 
 }  // namespace loadline::tools

@@ -217,8 +217,10 @@ absl::Status Appended(const absl::Status& status, absl::string_view more) {
   return appended;
 }
 
-absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
-  if (!planner::InfeasibilityOf(status).has_value()) return status;
+namespace {
+
+// What makes activations smaller. The inputs of a part have its examples.
+std::vector<std::string> AdviceForActivations(const models::Graph& step) {
   const bool keeps_statistics = std::any_of(
       step.nodes.begin(), step.nodes.end(),
       [](const models::Node& node) { return node.op == "RunningStatsUpdate"; });
@@ -228,13 +230,56 @@ absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
       });
   std::vector<std::string> advice;
   const bool has_parts = models::MicroBatchesOf(step) > 1;
-  // The inputs of a part have its examples.
   if (passes::MostParts(step) > 1 && (has_parts || !keeps_statistics)) {
     advice.push_back(has_parts ? "--micro-batches auto, or more micro-batches"
                                : "--micro-batches auto (the batch in parts)");
   }
   advice.push_back("a smaller --batch");
   if (all_f32) advice.push_back("--precision bf16");
+  return advice;
+}
+
+// What makes an update smaller, which reads no activations.
+std::vector<std::string> AdviceForUpdates(const OptimizerFlags& optimizer) {
+  const bool adam =
+      optimizer.optimizer == "adam" || optimizer.optimizer == "adamw";
+  std::vector<std::string> advice;
+  if (adam && optimizer.state_bits == 32) {
+    advice.push_back("--optimizer-bits 8");
+  }
+  if (optimizer.optimizer != "sgd") {
+    advice.push_back("--optimizer sgd (less optimizer state)");
+  } else if (optimizer.EffectiveMomentum() != 0) {
+    advice.push_back("--momentum 0 (no optimizer state)");
+  }
+  if (optimizer.lora.empty()) {
+    advice.push_back("--freeze or --lora (fewer parameters are trained)");
+  }
+  return advice;
+}
+
+}  // namespace
+
+absl::Status WithAdvice(const absl::Status& status, const PlannedStep& step,
+                        const StepFlags& flags) {
+  const auto facts = planner::InfeasibilityOf(status);
+  if (!facts.has_value()) return status;
+  std::vector<std::string> advice;
+  if (flags.plan.no_recompute) advice.push_back("without --no-recompute");
+  if (flags.plan.no_offload) advice.push_back("without --no-offload");
+  const models::Graph& graph = step.graph;
+  const std::string tightest =
+      facts->tightest_node == planner::NodeId{-1}
+          ? ""
+          : step.problem.node(facts->tightest_node).name;
+  const bool updates = std::any_of(
+      graph.nodes.begin(), graph.nodes.end(), [&](const models::Node& node) {
+        return node.phase == models::Phase::kUpdate && node.name == tightest;
+      });
+  for (std::string& text : updates ? AdviceForUpdates(flags.optimizer)
+                                   : AdviceForActivations(graph)) {
+    advice.push_back(std::move(text));
+  }
   return Appended(status, absl::StrCat("; these may take fewer bytes: ",
                                        absl::StrJoin(advice, ", ")));
 }

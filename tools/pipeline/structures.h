@@ -82,10 +82,13 @@ absl::StatusOr<std::vector<Structure>> PossibleStructures(
 // The error with more at the end of its message; its figures (payloads) stay.
 absl::Status Appended(const absl::Status& status, absl::string_view more);
 
-// The error of a plan that was not found, with the advice to try `auto` where
-// micro-batches may be possible: the batch of `step` divides into parts, and no
-// running statistics are kept of it. Any other status is returned as it is.
-absl::Status WithAdvice(const absl::Status& status, const models::Graph& step);
+// The error of a plan that was not found, with flags that make the node smaller
+// where the bytes do not suffice: the optimizer's, if that is an update, else
+// those of the activations. `auto` is named where micro-batches may be
+// possible: the batch divides into parts, and no running statistics are kept of
+// it. Any other status is returned as it is.
+absl::Status WithAdvice(const absl::Status& status, const PlannedStep& step,
+                        const StepFlags& flags);
 
 }  // namespace loadline::tools
 

@@ -81,7 +81,7 @@ std::string WidthsTable(const std::vector<PhaseRecord>& phases) {
 
 std::string PhasesTable(const passes::Recipe& recipe,
                         const std::vector<PhaseRecord>& phases,
-                        const std::vector<double>& targets) {
+                        const std::vector<double>& targets, bool has_all) {
   std::string out =
       fmt::format("{:<7}{:<14}{:>11}{:>11}{:>10}{:>10}{:>10}\n", "phase",
                   "steps", "parameters", "peak", "step", "again", "copied");
@@ -121,8 +121,8 @@ std::string PhasesTable(const passes::Recipe& recipe,
   for (size_t e = 0; e < recipe.entries.size(); ++e) {
     const passes::RecipeEntry& entry = recipe.entries[e];
     if (const passes::QuantizeSpec* spec = entry.quantize()) {
-      const bool after =
-          !phases.empty() && phases.back().end_step == spec->start_step;
+      const bool after = has_all && !phases.empty() &&
+                         phases.back().end_step == spec->start_step;
       out += Wrapped(
           absl::StrCat(
               "Entry '", entry.name, "' quantizes ",
@@ -267,7 +267,14 @@ std::string EvaluationsTable(const std::vector<PhaseEvaluation>& evaluations) {
 }  // namespace
 
 void PrintPhasedRunTable(const PhasedResult& result, FileBytes files) {
-  Print("{}\n", PhasesTable(result.recipe, result.phases, result.targets));
+  const executor::TrainResult& train = result.train;
+  const int64_t done =
+      train.first_step + static_cast<int64_t>(train.losses.size());
+  if (train.interrupted) {
+    Print("Interrupted after step {}; the phases so far:\n\n", done);
+  }
+  Print("{}\n", PhasesTable(result.recipe, result.phases, result.targets,
+                            /*has_all=*/!train.interrupted));
   Print("{:<7}{:>7}{:>13}{:>13}{:>13}{:>13}\n", "phase", "steps", "arena",
         "measured", "step", "measured");
   for (const PhaseRecord& phase : result.phases) {
@@ -277,12 +284,10 @@ void PrintPhasedRunTable(const PhasedResult& result, FileBytes files) {
           FormatNs(phase.predicted.step_ns), FormatNs(phase.measured_step_ns));
   }
   Print("{}", EvaluationsTable(result.evaluations));
-  Print("\n{}", BeforeAfterTable(result, files));
-  const executor::TrainResult& train = result.train;
+  if (!train.interrupted) Print("\n{}", BeforeAfterTable(result, files));
   if (!train.losses.empty()) {
     Print("\nloss {:.6f} -> {:.6f} over steps {} to {}\n", train.losses.front(),
-          train.losses.back(), train.first_step + 1,
-          train.first_step + static_cast<int64_t>(train.losses.size()));
+          train.losses.back(), train.first_step + 1, done);
   }
   Print("\n{}", ReproduceWith());
 }

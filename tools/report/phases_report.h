@@ -16,10 +16,11 @@ namespace loadline::tools {
 
 // One row for each phase: steps, parameters, MACs, peak, step time, recomputed
 // and copied; then the step from which on nothing is, and the sparsity that was
-// found for a target in MACs or bytes.
+// found for a target in MACs or bytes. `has_all`: the last phase is there.
 std::string PhasesTable(const passes::Recipe& recipe,
                         const std::vector<PhaseRecord>& phases,
-                        const std::vector<double>& targets);
+                        const std::vector<double>& targets,
+                        bool has_all = true);
 
 // The fields `phases`, `targets` and `nothing_recomputed_from` of
 // loadline.phases/1 and loadline.run/1.

@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
@@ -112,9 +113,14 @@ absl::Status RunSensitivity(const SensitivityVerbFlags& flags) {
       const Sensitivity all,
       MeasureSensitivity(*loaded, data, passes::PruneCriterion::kL2, sparsities,
                          stop));
-  if (!flags.out.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
-        WriteFile(flags.out, DraftRecipe(all, flags.most)));
+  const std::string draft = DraftRecipe(all, flags.most);
+  if (!flags.out.empty() && draft.empty()) {
+    spdlog::warn(
+        "no group loses channels within --most {:.4g} %: {} is not "
+        "written",
+        100 * flags.most, flags.out);
+  } else if (!flags.out.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteFile(flags.out, draft));
   }
   if (flags.json) {
     Print("{}\n", JsonText(ToJson(all, flags.most)));

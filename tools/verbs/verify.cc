@@ -27,8 +27,10 @@ struct VerifyVerbFlags {
 };
 
 absl::Status RunVerify(const VerifyVerbFlags& flags) {
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
-                            ReadProblemFile(flags.problem));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      ReadProblemFile(flags.problem,
+                      "the problem that it is for comes first, then the plan"));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
                             ReadPlanFile(flags.plan, problem));
   const absl::Status verdict = planner::Verify(problem, plan);

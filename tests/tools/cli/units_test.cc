@@ -65,6 +65,9 @@ TEST(ParseBudget, RefusesABareNumberWithAHint) {
   const absl::Status status = ParseBudget("3").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("3GiB"), absl::string_view::npos);
+  // As the PyTorch package writes shares.
+  EXPECT_NE(ParseBudget("0.5").status().message().find("write 50%"),
+            absl::string_view::npos);
 }
 
 TEST(ParseBudget, RefusesNonsense) {

@@ -151,10 +151,14 @@ TEST(ReadRecipe, ReadsTargetsInMacsAndBytes) {
 }
 
 TEST(ReadRecipe, NamesFileEntryAndKeyOfAnError) {
-  EXPECT_EQ(
-      Refusal(Changed("initial_sparsity", "inital_sparsity")).substr(0, 70),
-      "r.yaml:6: entry 'shrink_body': degree.inital_sparsity: unknown "
-      "key; ke");
+  EXPECT_EQ(Refusal(Changed("initial_sparsity", "inital_sparsity")),
+            "r.yaml:6: entry 'shrink_body': degree.inital_sparsity: unknown "
+            "key; did you mean 'initial_sparsity'?");
+  EXPECT_EQ(Refusal(Changed("sparsity: 0.5", "sparsty: 0.5")),
+            "r.yaml:6: entry 'shrink_body': degree.sparsty: unknown key; did "
+            "you mean 'sparsity'?");
+  EXPECT_THAT(Refusal(Changed("sparsity: 0.5", "colour: 0.5, sparsity: 0.5")),
+              HasSubstr("degree.colour: unknown key; keys here: "));
   EXPECT_EQ(Refusal(Changed("sparsity: 0.5", "sparsity: half")),
             "r.yaml:6: entry 'shrink_body': degree.sparsity: expected a number "
             "or a percentage, found 'half'");

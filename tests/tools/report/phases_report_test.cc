@@ -46,6 +46,21 @@ TEST(PhasesReport, CountsHeadsAndChannelsThatStayAsTheyAre) {
   EXPECT_EQ(last.channels, 2 + 128);
 }
 
+// An interrupted run has not come to its last phase.
+TEST(PhasesReport, OnlyTheLastPhaseOfAllEndsTheRun) {
+  passes::Recipe recipe;
+  recipe.entries.resize(1);
+  recipe.entries[0].name = "int8";
+  passes::QuantizeSpec spec;
+  spec.start_step = 10;
+  recipe.entries[0].spec = spec;
+  const std::vector<PhaseRecord> phases = {Phase(1, {{"fc", 4}})};
+  EXPECT_THAT(PhasesTable(recipe, phases, {}),
+              HasSubstr("Entry 'int8' quantizes after the last step."));
+  EXPECT_THAT(PhasesTable(recipe, phases, {}, /*has_all=*/false),
+              HasSubstr("Entry 'int8' quantizes from step 11 on."));
+}
+
 // Whatever the widths are, a bar has a length.
 TEST(PhasesReport, DrawsAFullBarOfAGroupThatGrows) {
   const std::string table =
