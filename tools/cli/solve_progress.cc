@@ -1,5 +1,5 @@
-// The search reports every improvement; this limits the rows to one a second.
-// Tested by tests/tools/cli/solve_progress_test.cc.
+// The search reports every improvement, and may find none for long. Tested by
+// tests/tools/cli/solve_progress_test.cc.
 #include "tools/cli/solve_progress.h"
 
 #include <utility>
@@ -19,14 +19,43 @@ std::string ProgressRow(const planner::Progress& progress) {
           static_cast<double>(progress.step_ns)));
 }
 
-std::function<void(const planner::Progress&)> ProgressRows(
-    std::function<void(const std::string&)> show) {
-  return [show = std::move(show),
-          next_s = 1.0](const planner::Progress& progress) mutable {
-    if (progress.elapsed_s < next_s) return;
-    next_s = progress.elapsed_s + 1;
-    show(ProgressRow(progress));
-  };
+SearchLog::SearchLog(Show show, absl::Duration silence)
+    : show_(std::move(show)),
+      silence_(silence),
+      thread_([this] { SpeakUp(); }) {}
+
+SearchLog::~SearchLog() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+  }
+  thread_.join();
+}
+
+void SearchLog::Improved(const planner::Progress& progress) {
+  absl::MutexLock lock(&mutex_);
+  best_ = progress;
+  if (progress.elapsed_s < next_s_) return;
+  next_s_ = progress.elapsed_s + 1;
+  spoke_ = absl::Now();
+  show_(ProgressRow(progress));
+}
+
+void SearchLog::SpeakUp() {
+  absl::MutexLock lock(&mutex_);
+  while (!ended_) {
+    const absl::Time at = spoke_ + silence_;
+    if (mutex_.AwaitWithDeadline(absl::Condition(&ended_), at)) return;
+    if (absl::Now() < spoke_ + silence_) continue;  // a row was shown meanwhile
+    spoke_ = absl::Now();
+    const double elapsed_s = absl::ToDoubleSeconds(spoke_ - start_);
+    show_(best_.has_value()
+              ? fmt::format("{:6.1f} s   still searching; the best plan takes "
+                            "{} a step",
+                            elapsed_s, FormatNs(best_->step_ns))
+              : fmt::format("{:6.1f} s   still searching; no plan yet",
+                            elapsed_s));
+  }
 }
 
 }  // namespace loadline::tools

@@ -3,6 +3,7 @@
 // tests/tools/report/estimate_test.cc.
 #include "tools/pipeline/plan_request.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -71,9 +72,12 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                                        const std::atomic<bool>* cancel) {
   planner::SolveOptions options = request.options;
   options.cancel = cancel;
+  std::optional<SearchLog> log;
   if (spdlog::should_log(spdlog::level::info)) {
-    options.progress =
-        ProgressRows([](const std::string& row) { spdlog::info(row); });
+    log.emplace([](const std::string& row) { spdlog::info(row); });
+    options.progress = [&log](const planner::Progress& progress) {
+      log->Improved(progress);
+    };
   }
   const bool smallest =
       request.budget.has_value() &&
