@@ -288,7 +288,8 @@ TEST(ExportMarks, WarnOfBuffersThatForwardChanges) {
       " <float[2,2] w = {1,2,3,4}, float[2] book = {1,2}, float[2] scale = "
       "{1,1}, float[2] bias = {0,0}, float[2] mean = {0,0}, float[2] var = "
       "{1,1}, float[2] half = {1,1}> {"
-      " u = MatMul(x, w) n = BatchNormalization(u, scale, bias, mean, var)"
+      " u = MatMul(x, w) m = Cast<to=1>(mean)"
+      " n = BatchNormalization(u, scale, bias, m, var)"
       " v = Add(n, book) y = Mul(v, half) }");
   const auto left_out = [&] {
     return onnx_internal::ReadExportMarks(model.graph()).left_out;
