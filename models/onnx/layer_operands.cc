@@ -297,6 +297,10 @@ class Finder {
         Find(Input(node, i), OperandForm::kInput, node.op_type());
       }
     }
+    if (IsOneOf(node.op_type(),
+                {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})) {
+      Find(Input(node, 2), OperandForm::kInput, node.op_type());
+    }
   }
 
   // Branches of an If, and the body of a Loop, read names from around them. A
