@@ -487,6 +487,9 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
         "'", tied.copy, "' is '", tied.original,
         "' transposed: both are trained as one tensor, as a tied weight"));
   }
+  for (std::string& text : FindOverlaps(*model, folder)) {
+    prepared.warnings.push_back(std::move(text));
+  }
   TieCopies(tied_copies, model->mutable_graph());
   const std::set<std::string> unread = UnreadInputs(model->graph());
   if (!unread.empty()) DropUnneededNodes(model->mutable_graph());
