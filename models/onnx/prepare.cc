@@ -417,6 +417,22 @@ absl::Status CheckNoGradientInFunctions(const onnx::ModelProto& proto) {
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus({});
 }
 
+// PyTorch's newer exporter writes an LSTM with proj_size as one without, whose
+// shapes do not fit.
+absl::Status CheckNoProjections(const ExportMarks& marks,
+                                const onnx::GraphProto& graph) {
+  const bool projects =
+      std::any_of(marks.marks.begin(), marks.marks.end(), [](const auto& mark) {
+        return absl::StrContains(mark.first, "weight_hr_l");
+      });
+  UnsupportedList unsupported;
+  for (const auto& node : graph.node()) {
+    if (!projects || node.op_type() != "LSTM") continue;
+    unsupported.Add(node, "with proj_size, which ONNX's LSTM does not have");
+  }
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus(graph);
+}
+
 // A model without operators of the default domain need not name its opset.
 void NameDefaultOpset(onnx::ModelProto* proto) {
   if (DefaultOpset(*proto) != 0) return;
@@ -531,6 +547,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   }
   LOADLINE_RETURN_IF_ERROR(
       CheckSupported(model->graph(), DefaultOpset(*model)));
+  LOADLINE_RETURN_IF_ERROR(CheckNoProjections(prepared.marks, model->graph()));
   prepared.layer_operands =
       FindLayerOperands(model->graph(), prepared.initializers);
   // The checker requires output shapes; inference must not compare with them.

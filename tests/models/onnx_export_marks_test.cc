@@ -312,6 +312,33 @@ TEST(ExportMarks, WarnOfBuffersThatForwardChanges) {
   EXPECT_THAT(left_out(), ElementsAre(HasSubstr("changes book, count in its")));
 }
 
+// Its shapes do not fit, of which the user can learn nothing.
+TEST(ExportMarks, NameAnLstmWithProjections) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[3,2,4] x) => (float[3,1,2,6] y) {"
+      " w = ConstantOfShape(s) r = ConstantOfShape(t)"
+      " [lstm] y = LSTM<hidden_size=6>(x, w, r) }");
+  for (const auto& [name, last] :
+       std::vector<std::pair<std::string, int64_t>>{{"s", 4}, {"t", 3}}) {
+    onnx::TensorProto* shape = model.mutable_graph()->add_initializer();
+    shape->set_name(name);
+    shape->set_data_type(onnx::TensorProto::INT64);
+    shape->add_dims(3);
+    for (const int64_t dim : {int64_t{1}, int64_t{24}, last}) {
+      shape->add_int64_data(dim);
+    }
+  }
+  Write(model.mutable_graph(),
+        "pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_r_w: PARAMETER target='r.weight_hr_l0'\n");
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+  EXPECT_THAT(
+      std::string(imported.status().message()),
+      HasSubstr(
+          "LSTM (with proj_size, which ONNX's LSTM does not have) x1: lstm"));
+}
+
 TEST(ExportMarks, DecideAgainstUseAndName) {
   const auto imported = ImportOnnxBytes(Bytes(Model()), {});
   ASSERT_TRUE(imported.ok()) << imported.status();
