@@ -454,12 +454,14 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     LOADLINE_RETURN_IF_ERROR(Guard("writing out newer operators",
                                    [&] { Inline(LateOperators(), proto); }));
   }
+  // Conversions of broadcasts before opset 7 need them.
+  if (opset < 7) AddKnownShapes(proto);
+  HideOldOperators(opset, proto);  // ends what shapes are known
   if (opset != kOpset && ConversionKeepsNodes(proto->graph(), opset, kOpset)) {
     SetOpset(kOpset, proto);
   } else if (opset != kOpset) {
     LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
     if (opset < 14) SetTrainingMode(proto->mutable_graph());
-    // Conversions of broadcasts before opset 7 need them.
     AddKnownShapes(proto);
     LOADLINE_RETURN_IF_ERROR(
         Guard(absl::StrCat("converting opset ", opset, " to ", kOpset,
@@ -467,6 +469,7 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
               [&] { ConvertNodes(kOpset, proto); }));
     proto->mutable_graph()->clear_value_info();
   }
+  ShowOldOperators(proto);
   // The body of a composite operator may have another one.
   for (int depth = 0; depth < kMostCompositeDepth; ++depth) {
     if (!Contains(*proto, CompositeOperators())) return absl::OkStatus();
