@@ -269,6 +269,11 @@ class Classifier {
       return NotTrained("of a batch normalization with fixed statistics");
     }
     auto operand = model_.layer_operands.find(name);
+    // PyTorch has no gradient of them.
+    if (operand != model_.layer_operands.end() &&
+        absl::EndsWith(operand->second.op, "Loss")) {
+      return NotTrained("weights of the classes in a loss");
+    }
     if (operand != model_.layer_operands.end() &&
         !(one && IsInventedName(name)) &&
         !(of_state_dict_ && ScalesProduct(operand->second.op))) {

@@ -85,10 +85,16 @@ std::vector<std::string> ReadMutations(absl::string_view text) {
 }
 
 // The initializers whose contents the step depends on: training keeps running
-// statistics up to date itself.
+// statistics up to date itself, also where a converter to f16 casts them.
 std::set<std::string> ReadTensors(const onnx::GraphProto& graph) {
   std::set<std::string> read;
-  for (const auto& node : graph.node()) {
+  for (const auto& output : graph.output()) read.insert(output.name());
+  for (int n = graph.node_size() - 1; n >= 0; --n) {
+    const auto& node = graph.node(n);
+    if ((node.op_type() == "Cast" || node.op_type() == "Identity") &&
+        node.output_size() == 1 && read.count(node.output(0)) == 0) {
+      continue;
+    }
     const int statistics = node.op_type() == "BatchNormalization" ? 3 : INT_MAX;
     for (int i = 0; i < node.input_size() && i < statistics; ++i) {
       read.insert(node.input(i));

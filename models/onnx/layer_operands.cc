@@ -300,6 +300,10 @@ class Finder {
         Find(Input(node, i), OperandForm::kInput, node.op_type());
       }
     }
+    if (IsOneOf(node.op_type(),
+                {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})) {
+      Find(Input(node, 2), OperandForm::kInput, node.op_type());
+    }
   }
 
   // What input i of the body is outside: of a Loop or a Scan, a value that it

@@ -442,6 +442,22 @@ absl::Status CheckNoGradientInFunctions(const onnx::ModelProto& proto) {
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus({});
 }
 
+// PyTorch's newer exporter writes an LSTM with proj_size as one without, whose
+// shapes do not fit.
+absl::Status CheckNoProjections(const ExportMarks& marks,
+                                const onnx::GraphProto& graph) {
+  const bool projects =
+      std::any_of(marks.marks.begin(), marks.marks.end(), [](const auto& mark) {
+        return absl::StrContains(mark.first, "weight_hr_l");
+      });
+  UnsupportedList unsupported;
+  for (const auto& node : graph.node()) {
+    if (!projects || node.op_type() != "LSTM") continue;
+    unsupported.Add(node, "with proj_size, which ONNX's LSTM does not have");
+  }
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus(graph);
+}
+
 // A model without operators of the default domain need not name its opset.
 void NameDefaultOpset(onnx::ModelProto* proto) {
   if (DefaultOpset(*proto) != 0) return;
@@ -463,12 +479,14 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
     LOADLINE_RETURN_IF_ERROR(Guard("writing out newer operators",
                                    [&] { Inline(LateOperators(), proto); }));
   }
+  // Conversions of broadcasts before opset 7 need them.
+  if (opset < 7) AddKnownShapes(proto);
+  HideOldOperators(opset, proto);  // ends what shapes are known
   if (opset != kOpset && ConversionKeepsNodes(proto->graph(), opset, kOpset)) {
     SetOpset(kOpset, proto);
   } else if (opset != kOpset) {
     LOADLINE_RETURN_IF_ERROR(CheckNodes(proto->graph(), kMaxConvertedNodes));
     if (opset < 14) SetTrainingMode(proto->mutable_graph());
-    // Conversions of broadcasts before opset 7 need them.
     AddKnownShapes(proto);
     LOADLINE_RETURN_IF_ERROR(
         Guard(absl::StrCat("converting opset ", opset, " to ", kOpset,
@@ -476,6 +494,7 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
               [&] { ConvertNodes(kOpset, proto); }));
     proto->mutable_graph()->clear_value_info();
   }
+  ShowOldOperators(proto);
   // The body of a composite operator may have another one.
   for (int depth = 0; depth < kMostCompositeDepth; ++depth) {
     if (!Contains(*proto, CompositeOperators())) return absl::OkStatus();
@@ -511,6 +530,9 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     prepared.warnings.push_back(absl::StrCat(
         "'", tied.copy, "' is '", tied.original,
         "' transposed: both are trained as one tensor, as a tied weight"));
+  }
+  for (std::string& text : FindOverlaps(*model, folder)) {
+    prepared.warnings.push_back(std::move(text));
   }
   TieCopies(tied_copies, model->mutable_graph());
   const std::set<std::string> unread = UnreadInputs(model->graph());
@@ -553,6 +575,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   }
   LOADLINE_RETURN_IF_ERROR(
       CheckSupported(model->graph(), DefaultOpset(*model)));
+  LOADLINE_RETURN_IF_ERROR(CheckNoProjections(prepared.marks, model->graph()));
   prepared.layer_operands =
       FindLayerOperands(model->graph(), prepared.initializers);
   // The checker requires output shapes; inference must not compare with them.

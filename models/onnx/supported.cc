@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "models/onnx/convert_opset.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
 #include "models/onnx/importer.h"
@@ -27,6 +28,9 @@ constexpr char kAdvice[] = "loadline/unsupported-advice";
 // UnsupportedOperator::why of an old version of an operator.
 constexpr char kBeforeOpset[] = "before opset ";
 
+// It has ONNX's domain, and ONNX does not know it.
+constexpr char kOfOnnxRuntime[] = "SimplifiedLayerNormalization";
+
 // What to do about all of them; the nodes do not matter.
 std::string AdviceFor(const std::vector<UnsupportedOperator>& operators) {
   const auto any = [&operators](auto matches) {
@@ -36,18 +40,20 @@ std::string AdviceFor(const std::vector<UnsupportedOperator>& operators) {
   };
   if (any([](absl::string_view name) {
         return absl::StrContains(name, "QuantizeLinear") ||
-               absl::StrContains(name, "QLinear");
+               absl::StrContains(name, "QLinear") ||
+               absl::StrContains(name, "NBits");
       })) {
     return "the model is quantized: such an export is for inference and is "
            "evaluated in ONNX Runtime (docs/compression.md has the few lines); "
            "give the model in float";
   }
   if (any([](absl::string_view name) {
-        return absl::StartsWith(name, "com.microsoft");
+        return absl::StartsWith(name, "com.microsoft") ||
+               name == kOfOnnxRuntime;
       })) {
     return "ONNX Runtime's optimizer writes operators of the domain "
-           "com.microsoft: give the model as it was before, or optimized at "
-           "level ORT_ENABLE_BASIC";
+           "com.microsoft and SimplifiedLayerNormalization: give the model as "
+           "it was before, or optimized at level ORT_ENABLE_BASIC";
   }
   if (std::all_of(operators.begin(), operators.end(),
                   [](const UnsupportedOperator& op) {
@@ -288,13 +294,17 @@ constexpr OldMeaning kOldMeanings[] = {
     {"Hardmax", 13},             // of all axes from one on
     {"Pad", 11},                 // pads are an attribute
     {"Resize", 11},              // asymmetric coordinates
-    {"Upsample", 11},            // asymmetric coordinates; now a Resize
+    {"Upsample", 11},            // now a Resize
 };
 
 // Why the node cannot be read in this opset; empty: it can. Opset 0: the file
 // names none, which is another error.
-std::string OldMeaningOf(const onnx::NodeProto& node, int opset) {
-  if (opset == 0 || !InDefaultDomain(node)) return "";
+std::string OldMeaningOf(const onnx::NodeProto& node,
+                         const onnx::GraphProto& graph, int opset) {
+  if (opset == 0 || !InDefaultDomain(node) || HasNewForm(node, graph, opset)) {
+    return "";
+  }
+  if (node.op_type() == kOfOnnxRuntime) return "ONNX Runtime's own";
   for (const OldMeaning& old : kOldMeanings) {
     if (node.op_type() == old.name && opset < old.first_opset) {
       return absl::StrCat(kBeforeOpset, old.first_opset);
@@ -310,7 +320,7 @@ absl::Status CheckVersions(const onnx::GraphProto& graph, int opset) {
   UnsupportedList unsupported;
   for (int i = 0; i < graph.node_size(); ++i) {
     if (!needed[static_cast<size_t>(i)]) continue;
-    const std::string old = OldMeaningOf(graph.node(i), opset);
+    const std::string old = OldMeaningOf(graph.node(i), graph, opset);
     if (!old.empty()) unsupported.Add(graph.node(i), old);
   }
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus(graph);
@@ -324,11 +334,12 @@ absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
   for (int i = 0; i < graph.node_size(); ++i) {
     const auto& node = graph.node(i);
     if (!needed[static_cast<size_t>(i)]) continue;
-    const std::string old = OldMeaningOf(node, opset);
+    const std::string old = OldMeaningOf(node, graph, opset);
     if (!old.empty()) {
       unsupported.Add(node, old);
       continue;
     }
+    if (HasNewForm(node, graph, opset)) continue;
     const std::string name = QualifiedName(node);
     if (!HasRule(name) && !CanFold(name) && known.count(name) == 0) {
       unsupported.Add(node, "");

@@ -107,6 +107,28 @@ bool MakesHalf(const onnx::NodeProto& node) {
   return false;
 }
 
+// Whether a node computes with what another has cast to bf16, as a model that
+// was exported under autocast does. A value that is cast there and back is
+// rounded on purpose.
+template <typename Nodes>
+bool ComputesInBf16(const Nodes& nodes) {
+  std::set<std::string> rounded;
+  for (const auto& node : nodes) {
+    const bool casts = node.op_type() == "Cast";
+    const bool reads =
+        std::any_of(node.input().begin(), node.input().end(),
+                    [&](const auto& name) { return rounded.count(name) > 0; });
+    if (reads && !casts && node.op_type() != "Shape") return true;
+    for (const auto& attribute : node.attribute()) {
+      if (casts && attribute.name() == "to" &&
+          attribute.i() == onnx::TensorProto::BFLOAT16) {
+        rounded.insert(node.output().begin(), node.output().end());
+      }
+    }
+  }
+  return false;
+}
+
 bool CastsToDouble(const onnx::NodeProto& node) {
   for (const auto& attribute : node.attribute()) {
     if (attribute.name() == "to") {
@@ -215,6 +237,35 @@ class Widener {
   const std::set<DType>& types_;
 };
 
+// A cast to f32 of an initializer that becomes f32 is an Identity: what decides
+// by the operands of a node sees the initializer.
+void DropCastsOfWeights(const std::set<DType>& types, onnx::GraphProto* graph) {
+  const auto becomes_f32 = [&](int64_t onnx_type) {
+    return onnx_type == onnx::TensorProto::FLOAT ||
+           IsOf(types, static_cast<int32_t>(onnx_type));
+  };
+  std::set<std::string> weights;
+  for (const auto& tensor : graph->initializer()) {
+    if (becomes_f32(tensor.data_type())) weights.insert(tensor.name());
+  }
+  for (auto& node : *graph->mutable_node()) {
+    if (node.input_size() != 1 || node.output_size() != 1 ||
+        weights.count(node.input(0)) == 0) {
+      continue;
+    }
+    if (node.op_type() == "Cast") {
+      int64_t to = 0;
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.name() == "to") to = attribute.i();
+      }
+      if (!becomes_f32(to)) continue;
+      node.set_op_type("Identity");
+      node.clear_attribute();
+    }
+    if (node.op_type() == "Identity") weights.insert(node.output(0));
+  }
+}
+
 }  // namespace
 
 std::set<DType> TypesToWiden(const onnx::ModelProto& model,
@@ -240,6 +291,7 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model,
     for (const auto& node : nodes) {
       if (MakesHalf(node)) types.insert(DType::kF16);
     }
+    if (ComputesInBf16(nodes)) types.insert(DType::kBF16);
   };
   collect(graph.node());
   if (ComputesInDouble(graph, initializers)) types.insert(DType::kF64);
@@ -254,6 +306,7 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model,
 absl::Status WidenFloats(const std::set<DType>& types,
                          onnx::ModelProto* model) {
   if (types.empty()) return absl::OkStatus();
+  DropCastsOfWeights(types, model->mutable_graph());
   const Widener widener(types);
   for (auto& function : *model->mutable_functions()) {
     widener.Declared(function.mutable_value_info());

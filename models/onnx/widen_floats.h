@@ -14,8 +14,9 @@ namespace loadline::models::onnx_internal {
 
 // The float types of a file that become f32, if it has inputs: those of its
 // inputs, but for `unread` ones; f16 if an initializer has it or a node makes
-// it; bf16 and f64 if an initializer of several elements has them. Others, such
-// as casts in between, stay as they are.
+// it; bf16 and f64 if an initializer of several elements has them, or nodes
+// compute with what is cast to them. Others, such as casts to bf16 and back,
+// stay as they are.
 std::set<DType> TypesToWiden(const onnx::ModelProto& model,
                              const std::set<std::string>& unread = {});
 

@@ -1,4 +1,5 @@
 // The rules of models/onnx/classify.h, case by case.
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/onnx_test_util.h"
@@ -222,6 +223,25 @@ TEST(ClassifyInitializers, WarnsAboutTheScaleOfAProduct) {
   EXPECT_THAT(imported.warnings,
               ElementsAre(AllOf(HasSubstr("trained, although"),
                                 HasSubstr(": v, u; --freeze"))));
+}
+
+// As nn.CrossEntropyLoss(weight=...) of a model's own loss; a name such as
+// loss.weight says that it is a parameter.
+TEST(ClassifyInitializers, WeightsOfClassesInALossAreNotTrained) {
+  for (const char* loss :
+       {"l = SoftmaxCrossEntropyLoss(p, t, c) }",
+        "q = LogSoftmax(p) l = NegativeLogLikelihoodLoss(q, t, c) }"}) {
+    onnx::ModelProto model = ModelFromText(absl::StrCat(
+        "g (float[4,2] x, int64[4] t) => (float l)"
+        " <float[2,3] w = {1,2,3,4,5,6}, float[3] weight = {1,2,3.5}> {"
+        " p = MatMul(x, w) c = Identity(weight) ",
+        loss));
+    model.set_producer_name("pytorch");
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(Names(imported->graph, ValueKind::kParameter),
+              std::vector<std::string>{"w"});
+  }
 }
 
 TEST(ClassifyInitializers, MasksAreToldByTheirContents) {

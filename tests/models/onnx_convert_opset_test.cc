@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/compare_graphs.h"
 #include "models/onnx/convert_opset.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/prepare.h"
@@ -117,6 +118,61 @@ TEST(ConvertOpset, OmittedOutputsAreNoTrainingForm) {
   SetTrainingMode(model.mutable_graph());
   EXPECT_EQ(node->output_size(), 1);
   EXPECT_EQ(node->attribute_size(), 0);
+}
+
+// The same graph as from today's operators, of which ONNX's tests have values.
+TEST(ConvertOpset, KeepsTheMeaningOfOldOperators) {
+  const std::string ends = "g (float[2,3,4] x) => (float[a,b,c] y) { ";
+  const std::string new_resize =
+      "coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\">"
+      "(x,,r) }";
+  const std::string scales = "r = Constant<value = float[3] {1.0,1.5,2.0}>() ";
+  struct Case {
+    std::string old_text;
+    int opset;
+    std::string new_text;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"y = Pad<pads=[0,1,0,0,0,2], value=0.5>(x) }", 9,
+            "p = Constant<value = int64[6] {0,1,0,0,0,2}>()"
+            " v = Constant<value = float {0.5}>() y = Pad(x, p, v) }"},
+           {"y = Pad<pads=[0,1,0,0,0,2]>(x) }", 2,
+            "p = Constant<value = int64[6] {0,1,0,0,0,2}>() y = Pad(x, p) }"},
+           {"y = Pad<pads=[0,1,0,0,0,2], mode=\"reflect\">(x) }", 10,
+            "p = Constant<value = int64[6] {0,1,0,0,0,2}>()"
+            " y = Pad<mode=\"reflect\">(x, p) }"},
+           {"y = Upsample<scales=[1.0,1.5,2.0]>(x) }", 7,
+            scales + "y = Resize<" + new_resize},
+           {"y = Upsample<scales=[1.0,1.5,2.0], mode=\"linear\">(x) }", 8,
+            scales + "y = Resize<mode=\"linear\", " + new_resize},
+           {scales + "y = Upsample(x, r) }", 9,
+            scales + "y = Resize<" + new_resize},
+           {scales + "y = Resize(x, r) }", 10,
+            scales + "y = Resize<" + new_resize},
+           {scales + "y = Resize<mode=\"linear\">(x, r) }", 10,
+            scales + "y = Resize<mode=\"linear\", " + new_resize}}) {
+    const auto was = ImportText(ends + c.old_text, {}, c.opset);
+    ASSERT_TRUE(was.ok()) << c.old_text << ": " << was.status();
+    const auto is = ImportText(ends + c.new_text);
+    ASSERT_TRUE(is.ok()) << c.new_text << ": " << is.status();
+    EXPECT_TRUE(CompareGraphs(is->graph, was->graph).ok())
+        << c.old_text << ": " << CompareGraphs(is->graph, was->graph);
+  }
+}
+
+// The conversion goes on behind them: opset 9's Softmax is over all axes.
+TEST(ConvertOpset, ConvertsWhatFollowsAnOldOperator) {
+  const auto imported = ImportText(
+      "g (float[2,3,4] x, float[2,18] t) => (float[2,18] y) {"
+      " p = Pad<pads=[0,1,0,0,0,2]>(x) s = Softmax<axis=1>(p)"
+      " f = Flatten(s) c = Slice<axes=[1], starts=[0], ends=[18]>(f)"
+      " y = Mul(c, t) }",
+      {}, 9);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(
+      imported->graph.value(NodeWith(imported->graph, "Softmax").inputs[0])
+          .type.dims,
+      (std::vector<int64_t>{2, 24}));
 }
 
 }  // namespace

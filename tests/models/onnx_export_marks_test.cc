@@ -288,7 +288,8 @@ TEST(ExportMarks, WarnOfBuffersThatForwardChanges) {
       " <float[2,2] w = {1,2,3,4}, float[2] book = {1,2}, float[2] scale = "
       "{1,1}, float[2] bias = {0,0}, float[2] mean = {0,0}, float[2] var = "
       "{1,1}, float[2] half = {1,1}> {"
-      " u = MatMul(x, w) n = BatchNormalization(u, scale, bias, mean, var)"
+      " u = MatMul(x, w) m = Cast<to=1>(mean)"
+      " n = BatchNormalization(u, scale, bias, m, var)"
       " v = Add(n, book) y = Mul(v, half) }");
   const auto left_out = [&] {
     return onnx_internal::ReadExportMarks(model.graph()).left_out;
@@ -309,6 +310,33 @@ TEST(ExportMarks, WarnOfBuffersThatForwardChanges) {
   WriteAt(model.mutable_graph(), "half", "pkg.onnxscript.optimizer.folded_from",
           "['count']");
   EXPECT_THAT(left_out(), ElementsAre(HasSubstr("changes book, count in its")));
+}
+
+// Its shapes do not fit, of which the user can learn nothing.
+TEST(ExportMarks, NameAnLstmWithProjections) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[3,2,4] x) => (float[3,1,2,6] y) {"
+      " w = ConstantOfShape(s) r = ConstantOfShape(t)"
+      " [lstm] y = LSTM<hidden_size=6>(x, w, r) }");
+  for (const auto& [name, last] :
+       std::vector<std::pair<std::string, int64_t>>{{"s", 4}, {"t", 3}}) {
+    onnx::TensorProto* shape = model.mutable_graph()->add_initializer();
+    shape->set_name(name);
+    shape->set_data_type(onnx::TensorProto::INT64);
+    shape->add_dims(3);
+    for (const int64_t dim : {int64_t{1}, int64_t{24}, last}) {
+      shape->add_int64_data(dim);
+    }
+  }
+  Write(model.mutable_graph(),
+        "pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_r_w: PARAMETER target='r.weight_hr_l0'\n");
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+  EXPECT_THAT(
+      std::string(imported.status().message()),
+      HasSubstr(
+          "LSTM (with proj_size, which ONNX's LSTM does not have) x1: lstm"));
 }
 
 TEST(ExportMarks, DecideAgainstUseAndName) {

@@ -162,12 +162,10 @@ TEST(ImportOnnx, NamesOutputsThatNeedNoUnsupportedOperator) {
 }
 
 TEST(ImportOnnx, AsksForANewerOpsetWhereOperatorsAreOld) {
-  onnx::ModelProto model = ModelFromText(
-      "g (float[1,3,8,8] x) => (float[1,3,16,16] y)"
-      " <float[4] scales = {1,1,2,2}> { y = Upsample<mode=\"nearest\">(x,"
-      " scales) }");
-  model.mutable_opset_import(0)->set_version(9);
-  const absl::Status status = ImportOnnxBytes(Bytes(model), {}).status();
+  const absl::Status status =
+      ImportText("g (float[2,3] x) => (float[2,3] y) { y = Hardmax(x) }", {},
+                 /*opset=*/11)
+          .status();
   EXPECT_EQ(UnsupportedAdvice(status),
             "export the model again with opset 17 to 22");
 }
@@ -214,6 +212,20 @@ TEST(ImportOnnx, OperatorsOfOnnxRuntimesOptimizerSaySo) {
   EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
   EXPECT_THAT(std::string(imported.status().message()),
               HasSubstr("ONNX Runtime's optimizer"));
+}
+
+// Which ONNX's library would call invalid.
+TEST(ImportOnnx, AnOperatorOfOnnxRuntimeInOnnxDomainSaysSo) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2] x, float[2] w) => (float[2] y) { [a] y = Mul(x, w) }");
+  model.mutable_graph()->mutable_node(0)->set_op_type(
+      "SimplifiedLayerNormalization");
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+  EXPECT_THAT(std::string(imported.status().message()),
+              AllOf(HasSubstr("SimplifiedLayerNormalization (ONNX Runtime's "
+                              "own) x1: a"),
+                    HasSubstr("ORT_ENABLE_BASIC")));
 }
 
 TEST(ImportOnnx, LeavesOutInputsAndStringsThatNoNodeReads) {

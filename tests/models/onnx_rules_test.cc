@@ -220,10 +220,15 @@ TEST(ImportRules, VersionsThatConversionWouldChangeAreUnsupported) {
            {"y = GroupNormalization<num_groups=1>(x, r, r)", 18,
             "GroupNormalization (before opset 21) x1: old"},
            {"y = Hardmax(x)", 12, "Hardmax (before opset 13) x1: old"},
-           {"y = Pad<pads=[0,1,0,0]>(x)", 10, "Pad (before opset 11) x1: old"},
-           {"y = Resize<mode=\"linear\">(x, r)", 10,
+           {"y = Pad<paddings=[0,1,0,0]>(x)", 1,
+            "Pad (before opset 11) x1: old"},
+           // What r is, the file does not say.
+           {"y = Resize<mode=\"nearest\">(x, r)", 10,
             "Resize (before opset 11) x1: old"},
-           {"y = Upsample<mode=\"nearest\">(x, r)", 9,
+           {"c = Constant<value = float[2] {1.0, 0.5}>()"
+            " [small] y = Resize<mode=\"nearest\">(x, c)",
+            10, "Resize (before opset 11) x1: small"},
+           {"y = Upsample<width_scale=2.0, height_scale=1.0>(x)", 1,
             "Upsample (before opset 11) x1: old"}}) {
     onnx::ModelProto model = ModelFromText(
         "g (float[2,3] x, float[2] r) => (float[a,b] y) { [old] " + node +

@@ -1,5 +1,8 @@
 // Files in which torch's exporters have a tied weight twice.
 #include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -189,6 +192,73 @@ TEST(TiedCopies, AreLeftApartWithAWarningWhereContentsAreAmbiguous) {
     EXPECT_THAT(imported->warnings,
                 ElementsAre(HasSubstr("has 'w' several times: w, t_1")));
   }
+}
+
+// Rows 0 and 1 of w, and what else the file has of it.
+std::vector<std::string> WarningsOfParts(const std::string& other,
+                                         const std::string& sources,
+                                         const std::string& contents) {
+  onnx::ModelProto model = ModelFromText(
+      absl::StrCat("g (float[2,2] x) => (float[2,2] z)"
+                   " <float[2,2] slice_1 = {1.1,2.2,3.3,4.4}, float[2,2] ",
+                   other, " = {", contents,
+                   "}> { a = MatMul(x, slice_1) z = MatMul(a, ", other, ") }"));
+  model.set_producer_name("pytorch");
+  auto* graph = model.mutable_graph();
+  Write("pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n", graph);
+  SayComputed("slice_1", "['w', 'val_0']", graph);
+  SayComputed(other, sources, graph);
+  return onnx_internal::FindOverlaps(model, "");
+}
+
+TEST(TiedCopies, WarnOfPartsOfAParameterThatOverlap) {
+  const std::string w = "['w', 'val_0']";
+  const auto shares = [](const std::string& other) {
+    return ElementsAre(HasSubstr(absl::StrCat(
+        "'slice_1' and '", other, "' share elements of w, and are trained")));
+  };
+  EXPECT_THAT(WarningsOfParts("slice_3", w, "3.3,4.4,5.5,6.6"),
+              shares("slice_3"));
+  EXPECT_THAT(WarningsOfParts("select", w, "9,8,7,4.4"), shares("select"));
+  // Another warning is of the whole.
+  EXPECT_THAT(WarningsOfParts("val_5", w, "1.1,3.3,2.2,4.4"), IsEmpty());
+  // Apart, or with elements that say nothing.
+  EXPECT_THAT(WarningsOfParts("slice_3", w, "5.5,6.6,7.7,8.8"), IsEmpty());
+  EXPECT_THAT(WarningsOfParts("slice_3", w, "0,0,2.2,2.2"), IsEmpty());
+  EXPECT_THAT(WarningsOfParts("slice_3", "['v']", "1.1,2.2,3.3,4.4"),
+              IsEmpty());
+}
+
+TEST(TiedCopies, FindOverlapsOfLargeParts) {
+  // w[:, 0:900] and w[:, 899:], transposed: one column of 1,500 is in both.
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,900] x) => (float[2,1500] z) { a = MatMul(x, slice_1)"
+      " b = MatMul(a, slice_3) z = MatMul(b, slice_1) }");
+  model.set_producer_name("pytorch");
+  auto* graph = model.mutable_graph();
+  Write("pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n", graph);
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> columns(1500 * 1799);
+  for (float& x : columns) x = normal(random);
+  const auto add = [&](const std::string& name, size_t first) {
+    auto* tensor = graph->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::FLOAT);
+    tensor->add_dims(900);
+    tensor->add_dims(1500);
+    tensor->set_raw_data(&columns[first * 1500], 900 * 1500 * sizeof(float));
+    SayComputed(name, "['w', 'val_0']", graph);
+  };
+  add("slice_1", 0);
+  add("slice_3", 899);
+  EXPECT_EQ(onnx_internal::FindOverlaps(model, "").size(), 1u);
+  graph->mutable_initializer()->RemoveLast();
+  columns.resize(1500 * 1800, 0.5f);
+  add("slice_3", 900);
+  EXPECT_THAT(onnx_internal::FindOverlaps(model, ""), IsEmpty());
 }
 
 }  // namespace

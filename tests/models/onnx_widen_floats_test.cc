@@ -147,5 +147,62 @@ TEST(WidenFloats, TakesInputsOfOtherFloatsAsF32) {
   }
 }
 
+// Under torch.autocast weights stay in f32, and nodes cast what they read.
+TEST(WidenFloats, ComputesInF32WhereAModelCastsToBf16) {
+  const char* weights = " <float[2,2] w = {1,2,3,4}> {";
+  const auto whole = ImportText(
+      absl::StrCat("g (float[2,2] x) => (float[2,2] y)", weights,
+                   " xh = Cast<to=16>(x) wh = Cast<to=16>(w) h = MatMul(xh, wh)"
+                   " y = Cast<to=1>(h) }"));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(Ops(whole->graph), std::vector<std::string>{"MatMul"});
+  ASSERT_FALSE(whole->warnings.empty());
+  EXPECT_THAT(whole->warnings[0], HasSubstr("the model is in bf16"));
+  const auto rounds =
+      ImportText(absl::StrCat("g (float[2,2] x) => (float[2,2] y)", weights,
+                              " xh = Cast<to=16>(x) xr = Cast<to=1>(xh)"
+                              " y = MatMul(xr, w) }"));
+  ASSERT_TRUE(rounds.ok()) << rounds.status();
+  EXPECT_EQ(Ops(rounds->graph),
+            (std::vector<std::string>{"Cast", "Cast", "MatMul"}));
+}
+
+// Converters to f16 cast the weights of the operators that stay in f32.
+TEST(WidenFloats, TrainsABatchNormalizationWhoseWeightsAreCast) {
+  for (const char* type : {"float16", "bfloat16", "double"}) {
+    onnx::ModelProto model = ModelFromText(
+        "g (float[2,2,3] x) => (float[2,2,3] y) {"
+        " s = Cast<to=1>(scale) b = Cast<to=1>(bias)"
+        " m16 = Identity(mean) m = Cast<to=1>(m16)"
+        " v = Cast<to=1>(var)"
+        " y = BatchNormalization(x, s, b, m, v) }");
+    for (const char* name : {"scale", "bias", "mean", "var"}) {
+      onnx::TensorProto* tensor = model.mutable_graph()->add_initializer();
+      tensor->set_name(name);
+      tensor->add_dims(2);
+      if (std::string(type) == "double") {
+        tensor->set_data_type(onnx::TensorProto::DOUBLE);
+        tensor->add_double_data(1);
+        tensor->add_double_data(2);
+        continue;
+      }
+      const bool half = std::string(type) == "float16";
+      tensor->set_data_type(half ? onnx::TensorProto::FLOAT16
+                                 : onnx::TensorProto::BFLOAT16);
+      tensor->add_int32_data(half ? 0x3c00 : 0x3f80);
+      tensor->add_int32_data(half ? 0x4000 : 0x4000);
+    }
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(Names(imported->graph, ValueKind::kParameter),
+              (std::vector<std::string>{"scale", "bias"}))
+        << type;
+    EXPECT_EQ(Names(imported->graph, ValueKind::kState),
+              (std::vector<std::string>{"mean", "var"}))
+        << type;
+    EXPECT_EQ(imported->forms.batch_norms_restored, 1) << type;
+  }
+}
+
 }  // namespace
 }  // namespace loadline::models::onnx_internal
