@@ -98,6 +98,62 @@ class Limit(unittest.TestCase):
             self.step(3)
 
 
+class Weighted(nn.Module):
+    """Numbers that a loop changes: an argument, an attribute and an item of one."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.count, self.rates = nn.Linear(4, 4), 1, {"a": 1.0}
+
+    def forward(self, x, weight=0.5, wide=False):
+        x = self.layer(x) if wide else self.layer(x).sin()
+        return weight * self.count * self.rates["a"] * x.sum()
+
+
+class Numbers(unittest.TestCase):
+    def warned(self, change):
+        """What is said when the second call is compiled."""
+        torch._dynamo.reset()
+        model, x = Weighted(), torch.randn(2, 4)
+        call = torch.compile(model, backend=lt.backend, dynamic=False,
+                             options=dict(OPTIONS))
+        call(x).backward()
+        arguments = change(model, x)
+        with warnings.catch_warnings(record=True) as found, recorded() as graphs:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                call(*arguments).backward()
+        self.assertEqual(len(graphs), 1)
+        return [str(one.message) for one in found]
+
+    def test_that_change_are_named_once_with_what_to_do(self):
+        def argument(model, x):
+            return x, 0.25
+
+        def attribute(model, x):
+            model.count += 1
+            return x,
+
+        def item(model, x):
+            model.rates["a"] = 2.0
+            return x,
+
+        for change, name in ((argument, "weight, .* was 0.5"), (attribute, "count, .* was 1"),
+                             (item, r"rates\['a'\], .* was 1.0")):
+            with self.subTest(change.__name__):
+                said, = self.warned(change)
+                self.assertRegex(said, f"number .*{name}.*8 times.*torch.tensor")
+
+    def test_that_do_not_are_not(self):
+        for change in (lambda model, x: (x, 0.5, True), lambda model, x: (x[:1],)):
+            self.assertEqual(self.warned(change), [])
+
+    def test_are_named_at_the_last_compile(self):
+        with mock.patch.object(torch._dynamo.config, "recompile_limit", 2):
+            _, last = self.warned(lambda model, x: (x, 0.25))
+        self.assertRegex(last, "last time.*did not hold: .*weight == 0.5")
+
+
 @torch._dynamo.disable
 def not_traced(x):
     return x.sin().sum()
@@ -184,6 +240,38 @@ class Break(unittest.TestCase):
 
         with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
             compiled(Model())(torch.randn(2, 4)).sum().backward()
+
+    def test_of_a_branch_that_the_sample_step_did_not_run_is_said_to_have_no_share(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.one, self.other = (nn.Linear(4, 4) for _ in range(3))
+
+            def forward(self, x):
+                hidden = self.first(x).sin()
+                if x.sum() > 0:
+                    return self.one(hidden).sum()
+                return self.other(hidden).cos().sum()
+
+        torch._dynamo.reset()
+        model, x = Model(), torch.ones(2, 4)
+        with self.assertWarnsRegex(UserWarning, "within a share of the budget"):
+            call, _ = lt.prepare(model, sample=x, **{**OPTIONS, "budget": "150%"})
+        with self.assertWarnsRegex(UserWarning, "had 2 graphs.*go above it.*step_fn"):
+            call(-x).backward()
+
+        def step(call):
+            for sign in (1, -1):
+                call(sign * x).backward()
+
+        torch._dynamo.reset()
+        model = Model()
+        with self.assertWarnsRegex(UserWarning, "within a share of the budget"):
+            call, _ = lt.prepare(model, sample=x, step_fn=step, **{
+                **OPTIONS, "budget": "150%"})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(call)
 
     def test_what_it_takes_outside_of_plans_is_named_where_that_does_not_fit(self):
         class Lstm(nn.Module):

@@ -41,6 +41,7 @@ functorch_config = _find("functorch_config", "torch._functorch", "config")
 dynamo = _find("dynamo", "torch._dynamo", "config")
 lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
 wrap_inline = _find("wrap_inline", "torch._dynamo.external_utils")
+compile_metrics = _find("compile_metrics", "torch._dynamo.utils", "get_metrics_context")
 graph_counters = _find("graph_counters", "torch._dynamo.utils", "counters")
 unbacked_symbols = _find("unbacked_symbols", "torch.fx.experimental.symbolic_shapes",
                          "free_unbacked_symbols")
@@ -324,6 +325,13 @@ def recompile_limit() -> int:
     """How often PyTorch compiles one function; 0: it does not say."""
     return min((limit for name in ("recompile_limit", "accumulated_recompile_limit")
                 if isinstance(limit := getattr(dynamo, name, None), int)), default=0)
+
+
+def recompile_reason() -> str:
+    """Which guard failed, if the current function is compiled again; empty if PyTorch does
+    not say."""
+    metrics = {} if compile_metrics is None else getattr(compile_metrics(), "_metrics", {})
+    return str(metrics.get("recompile_reason") or "").partition("\n")[0]
 
 
 def is_last_compile() -> bool:

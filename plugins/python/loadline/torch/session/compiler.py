@@ -25,7 +25,8 @@ from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.session.graph_breaks import (graph_number,
-                                                 warn_before_unplanned_runs)
+                                                 warn_before_unplanned_runs,
+                                                 warn_of_changed_number)
 from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import (Session, SessionReference,
                                             session_of_options)
@@ -127,7 +128,8 @@ def refuse_meta(tensors: Iterable[object]) -> None:
 
 def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
              options: Options, tier: str, session: Session) -> Any:
-    number = graph_number(gm, session, bool(options.shares))
+    number = graph_number(gm, session, len(options.shares))
+    warn_of_changed_number(session)
     warn_before_unplanned_runs()
     torch_internals.guard_module_hooks()
     options = session.resolved(options, number)

@@ -6,6 +6,7 @@ Tested by tests/plugins/python/torch_unplanned_test.py.
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,13 +19,17 @@ from loadline.torch.session import live_forwards
 from loadline.torch.session.session import Session, SessionReference
 
 
-def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> int:
-    """Of the graph among the session's, from 0; warns of a graph break."""
+def graph_number(gm: torch.fx.GraphModule, session: Session, shares: int) -> int:
+    """Of the graph among the session's, from 0; warns of a graph break. shares: the number
+    of graphs that the budget was divided among."""
     frame, code = torch_internals.traced_frame()
     number = session.frame_number(frame, code)
     reason = torch_internals.break_reason(gm)
     if reason or number or torch_internals.resumes(code):
-        budget = ("Each graph is planned within a share of the budget" if shared else
+        budget = ("Each graph is planned within a share of the budget" if number < shares
+                  else f"prepare's step had {shares} graphs, and the budget was divided among "
+                  "these: with this one memory may go above it. Give prepare a step_fn in "
+                  "which every branch runs" if shares else
                   "Each graph is planned within the whole budget, and their memory adds "
                   "up: loadline.torch.prepare divides the budget among them")
         warnings.warn(
@@ -64,6 +69,25 @@ def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
     return run
 
 
+# As PyTorch writes a guard on a number: an argument, an attribute, an item.
+_CHANGED = re.compile(r"^(?:\d+/\d+: )?([\w.\[\]']+) == (-?\d[\w.+-]*)")
+
+
+def warn_of_changed_number(session: Session) -> None:
+    """PyTorch compiles a model again for each value of a Python number."""
+    found = _CHANGED.match(torch_internals.recompile_reason())
+    if found is None or session.warned_of_number:
+        return
+    session.warned_of_number = True
+    limit = torch_internals.recompile_limit()
+    warnings.warn(
+        f"loadline: the number {found[1]}, which the model reads, was {found[2]} when the model "
+        "was compiled. It is compiled and planned again for each value"
+        + (f", {limit} times at most" if limit else "") + ". If it changes from step to step, "
+        "make it a tensor: an argument torch.tensor(0.1), or a buffer of the module",
+        LoadlineWarning, stacklevel=3)
+
+
 def warn_before_unplanned_runs() -> None:
     """PyTorch does not call the backend for a model that it runs uncompiled, so this is
     the last time to say so."""
@@ -75,6 +99,7 @@ def warn_before_unplanned_runs() -> None:
             LoadlineWarning, stacklevel=3)
     if torch_internals.is_last_compile():
         stops = torch_internals.stop_at_recompile_limit()
+        reason = torch_internals.recompile_reason().partition("#")[0].strip()
         warnings.warn(
             "loadline: this model is compiled for the last time: PyTorch's limit, "
             f"{torch_internals.RECOMPILE_LIMIT}={torch_internals.recompile_limit()}, is "
@@ -82,5 +107,8 @@ def warn_before_unplanned_runs() -> None:
                 "A call that needs another graph will raise FailOnRecompileLimitHit "
                 "instead of running without a plan" if stops else
                 "A call that needs another graph will run without a plan")
-            + ". Give the model fewer different shapes (pad the batches), or raise the "
-            "limit", LoadlineWarning, stacklevel=3)
+            + ". Give the model fewer different shapes (pad the batches) and no Python "
+            "numbers that change (make them tensors), or raise the "
+            "limit" + (f". It was compiled again because this did not hold: {reason}"
+                       if reason else ""),
+            LoadlineWarning, stacklevel=3)

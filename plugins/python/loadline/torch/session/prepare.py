@@ -22,6 +22,7 @@ from loadline.torch.session.choose_structure import (Structure, check_parts, fin
                                                     with_loss)
 from loadline.torch.session.compiler import backend, current_tier, refuse_meta
 from loadline.torch.session.graph_breaks import warning_if_unplanned
+from loadline.torch.session.model_copies import keep_copies, options_of_copies
 from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             leaving_candidates, state_buckets,
                                             with_host_updates)
@@ -291,6 +292,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         module.forward = warning_if_unplanned(module.forward, session.reference)
     returned = call if target is model and structure.parts == 1 else Parts(
         model, call, structure.rows or None, takes_target=target is not model,
+    keep_copies(call, options_of_copies(asked, asked_bytes(
+        graphs[0].options, graphs[0].keep_everything_bytes, 0, graphs[0].plan)))
         counter=TargetCounter(target) if structure.parts > 1 else None,
         counts_first=structure.counts_first)
     keep_names(returned)

@@ -72,6 +72,7 @@ class Session:
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self.warned_of_unplanned = False
+        self.warned_of_number = False
         self.heads = 0  # that run in segments
         # Parameters whose gradients may leave the device.
         self.owners: Mapping[torch.Tensor, Owner] = {}
