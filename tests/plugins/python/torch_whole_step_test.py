@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.session import session_of_model
 from models import MODELS
 from training import COPIES, OPTIONS
@@ -119,6 +120,39 @@ class Loss(unittest.TestCase):
         self.assertGreater(ledger.peak_bytes, 0.97 * least)
         self.assertGreater(session_of_model(self.model).prepared.loss_bytes,
                            2 * 256 * 512 * 4)
+
+    def test_holds_parameters_and_gradients_of_its_own(self):
+        """Such as the weights of classes in a metric loss, or a penalty on weights."""
+        class Classes(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Linear(512, 1000)
+
+            def forward(self, output):
+                logits = self.weight(output["logits"])
+                return F.cross_entropy(logits, torch.arange(len(logits)))
+
+        def penalized(output):
+            return output["logits"].square().mean() + sum(
+                one.square().sum() for one in model.parameters())
+
+        for name, loss in (("classes", Classes()), ("penalty", penalized)):
+            with self.subTest(name):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model, x = Headless(), torch.randn(16, 16)
+                trained = [*model.parameters(), *getattr(loss, "parameters", list)()]
+                optimizer = torch.optim.SGD(trained, lr=0.1)
+                call, _ = lt.prepare(model, optimizer, sample=x, loss_fn=loss,
+                                     budget="100%", **OPTIONS)
+                graph, = session_of_model(model).graphs
+                ledger, _ = measured_steps(call, optimizer, (x,), loss)
+                counted = graph.plan.budget_bytes + graph.options.reserve_bytes
+                self.assertLessEqual(ledger.peak_bytes, counted)
+                self.assertGreater(ledger.peak_bytes, 0.95 * counted)
+                found = lt.estimate(model, optimizer, loss, sample=x, machine=NOMINAL,
+                                    budgets=["100%"], **OPTIONS)
+                self.assertEqual(found.rows[0].budget_bytes, counted)
 
     def test_in_a_step_of_the_callers_own(self):
         def step(call):

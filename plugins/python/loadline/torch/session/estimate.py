@@ -297,12 +297,14 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     loss = None if loss_fn is None else Loss(loss_fn, here)
     if loss is not None:
         loss.learn(batch)
+    held_bytes, sum_bytes = (0, 0) if loss is None else (loss.held_bytes, loss.sum_bytes)
     read = dataclasses.replace(
         read, outside_bytes=read.machine.reserved_bytes,
         reserve_bytes=read.reserve_bytes + predicted.bytes - sum(
-            bucket.state_bytes for bucket in buckets),
+            bucket.state_bytes for bucket in buckets) + held_bytes + (
+            sum_bytes if buckets else 0),
         loss_bytes=0 if loss is None else loss.bytes,
-        step_bytes=0 if host_updates else predicted.step_bytes,
+        step_bytes=max(0 if host_updates else predicted.step_bytes, sum_bytes),
         state=buckets_of_problem(buckets, update_in_backward,
                                  read.machine if host_updates else None))
     trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()

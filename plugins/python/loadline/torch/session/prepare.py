@@ -211,23 +211,26 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         learn_loss(loss, sample))
     step = SampleStep(target, inner, sample, read.inner, loss, step_fn, predicted,
                       structure.split)
+    held = step.held_bytes
     session = Session()
     session.owners = owners
     session.host_parameters = new_host_parameters(leaving, device_of(model), session.number)
     with on_device_after_error(session.host_parameters):
         while True:
             torch_internals.forget_compiled(target)
+            held_bytes, sum_bytes = held
             planned_state = sum(bucket.state_bytes for bucket in buckets)
             asked: dict[str, Any] = {
                 "agree": True, **options, "budget": budget, "machine": read.machine,
                 "outside_bytes": read.outside_bytes, "shares": shares,
                 "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
-                - planned_state + structure.reserved_bytes,
+                - planned_state + structure.reserved_bytes + held_bytes
+                + (sum_bytes if buckets or shares else 0),
                 "split": structure.split, "part_sums": structure.parts > 1,
                 "part_statistics": allow_micro_batch_statistics,
                 "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
                 # A share of the graphs is no place for all of the optimizer's step.
-                "step_bytes": 0 if shares else step_bytes,
+                "step_bytes": 0 if shares else max(step_bytes, sum_bytes),
                 "state": state if buckets else (),
                 "state_number": session.number if buckets or leaving else 0,
                 "found_bytes": tuple(sorted(found_bytes.items())),
@@ -243,8 +246,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             found_loss = 0 if loss is None else loss.bytes
             if together:  # all ranks plan again, or none
                 excess, found_loss, found = _worst(excess, found_loss, found)
-            if found_loss > loss_bytes + slack:
-                loss_bytes = found_loss  # now it is known
+            if found_loss > loss_bytes + slack or any(
+                    now > then for now, then in zip(step.held_bytes, held)):
+                loss_bytes = max(loss_bytes, found_loss)  # now it is known
+                held = step.held_bytes
                 continue
             if len(graphs) == 1:
                 graphs[0].measured_bytes = measured
@@ -281,19 +286,19 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     if session.host_parameters is not None:
         session.host_parameters.follow(graphs[0].parameters)
     session.prepared = Prepared(
-        _budget_text(budget, graphs), predicted.bytes, step_bytes, loss_bytes,
+        _budget_text(budget, graphs), predicted.bytes, step_bytes, loss_bytes + held_bytes,
         accumulated,
         read.outside_bytes, corrected, graphs, measured, *_device_memory(device),
         structure=str(structure) if structured else "",
         parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
+    keep_copies(call, options_of_copies(asked, asked_bytes(
+        graphs[0].options, graphs[0].keep_everything_bytes, 0, graphs[0].plan)))
     if current_tier() != tiers.PUBLIC:
         module: Any = call
         module.forward = warning_if_unplanned(module.forward, session.reference)
     returned = call if target is model and structure.parts == 1 else Parts(
         model, call, structure.rows or None, takes_target=target is not model,
-    keep_copies(call, options_of_copies(asked, asked_bytes(
-        graphs[0].options, graphs[0].keep_everything_bytes, 0, graphs[0].plan)))
         counter=TargetCounter(target) if structure.parts > 1 else None,
         counts_first=structure.counts_first)
     keep_names(returned)

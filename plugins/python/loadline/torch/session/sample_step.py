@@ -113,6 +113,22 @@ def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
         pass
 
 
+def _trained_leaves(loss: torch.Tensor) -> list[torch.Tensor]:
+    """The leaves that a backward of the loss gives gradients to."""
+    found: dict[torch.Tensor, None] = {}
+    open_: list[Any] = [loss.grad_fn]
+    seen: set[Any] = set()
+    while open_:
+        node = open_.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(leaf := getattr(node, "variable", None), torch.Tensor):
+            found[leaf] = None
+        open_ += [following for following, _ in node.next_functions]
+    return [*found]
+
+
 @dataclasses.dataclass
 class Loss:
     """The caller's loss, and the bytes that it took: gradients of the outputs included."""
@@ -120,7 +136,13 @@ class Loss:
     function: Callable[[Any], Any]
     model: torch.nn.Module
     bytes: int = 0
+    # Of parameters that the loss has besides the model, and of gradients that its backward
+    # makes: these stay while the model's backward runs.
+    held_bytes: int = 0
+    # Of the largest gradient that is added to one of the model's backward.
+    sum_bytes: int = 0
     forward_peak_bytes: int = 0  # on a GPU, whose peak is counted anew for the loss
+    _gradient_bytes: int = 0  # of held_bytes
 
     def __post_init__(self) -> None:
         check_loss_fn(self.function, with_target=False)
@@ -152,6 +174,7 @@ class Loss:
     def backward(self, output: Any) -> None:
         """Computes the loss apart from the model, so that its bytes are known."""
         outputs = _with_gradient(output)
+        self.held_bytes = 0
         ends = {id(one): one.detach().requires_grad_() for one in outputs}
         cut = map_leaves(
             lambda leaf: ends.get(id(leaf), leaf), output)
@@ -161,14 +184,16 @@ class Loss:
             before = torch.cuda.memory_allocated(cuda)
             torch.cuda.reset_peak_memory_stats(cuda)
             gradients = self._gradients(cut, [*ends.values()])
-            self.bytes = torch.cuda.max_memory_allocated(cuda) - before
+            # Parameters were there before.
+            self.bytes = max(0, torch.cuda.max_memory_allocated(cuda) - before
+                             - self._gradient_bytes)
         else:
             ledger = Ledger()
             ledger.watch([output, *self.model.parameters(), *self.model.buffers()])
             before = ledger.sample("outputs")
             with WatchedCalls(ledger):
                 gradients = self._gradients(cut, [*ends.values()])
-            self.bytes = ledger.peak_bytes - before
+            self.bytes = max(0, ledger.peak_bytes - before - self.held_bytes)
         del cut, ends
         read = [(one, gradient) for one, gradient in zip(
             {id(one): one for one in outputs}.values(), gradients)
@@ -184,7 +209,20 @@ class Loss:
             raise InvalidArgument(
                 "loss_fn must return a scalar tensor that depends on the model's output, "
                 f"not {loss if not isinstance(loss, torch.Tensor) else loss.shape}")
-        return torch.autograd.grad(loss, ends, allow_unused=True)
+        leaves = [one for one in _trained_leaves(loss) if all(one is not end for end in ends)]
+        self._hold(leaves)
+        if leaves:  # the gradient of the loss, which views of it keep
+            self.held_bytes += loss.nbytes
+        return torch.autograd.grad(loss, [*ends, *leaves], allow_unused=True)
+
+    def _hold(self, leaves: list[torch.Tensor]) -> None:
+        """Counts what the leaves of the loss hold during the model's backward."""
+        own = {id(one) for one in self.model.parameters()}
+        others = {torch_internals.storage_key(one): one.untyped_storage().nbytes()
+                  for one in leaves if id(one) not in own}
+        self._gradient_bytes = sum(one.nbytes for one in leaves)
+        self.sum_bytes = max((one.nbytes for one in leaves if id(one) in own), default=0)
+        self.held_bytes = self._gradient_bytes + sum(others.values())
 
 
 def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -221,6 +259,11 @@ class SampleStep:
         self.loss.backward(output)
         return max(live + self.loss.bytes if ledger is not None else 0,
                    self.loss.forward_peak_bytes)
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """By the loss, during the model's backward; and for a moment after it."""
+        return (0, 0) if self.loss is None else (self.loss.held_bytes, self.loss.sum_bytes)
 
     def step_bytes(self, graphs: list[PlannedGraph]) -> int:
         """What the optimizer's own step takes, besides gradients: 0 if the plan runs it
@@ -297,7 +340,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
         present = 0 if optimizer is None else bytes_on(optimizer, cuda)
         peak = max(max(torch.cuda.max_memory_allocated(cuda), uncounted) + resident,
                    end)
-        return graphs, peak - present
+        return graphs, peak - present - step.held_bytes[0]
     if ledger is None:
         return graphs, None
     for graph in graphs:

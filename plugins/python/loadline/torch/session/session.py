@@ -36,7 +36,7 @@ class Prepared:
     budget: str  # as asked, and in bytes if it was the smallest
     optimizer_bytes: int
     step_bytes: int  # that the optimizer's step allocates for itself
-    loss_bytes: int  # of a loss outside of the model
+    loss_bytes: int  # of a loss outside of the model, with what it holds
     accumulated_bytes: int  # gradients that stay from step to step
     outside_bytes: int  # outside PyTorch's allocator, subtracted from the budget
     corrected_bytes: int  # added after measuring
