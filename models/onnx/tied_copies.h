@@ -37,13 +37,6 @@ struct TiedCopy {
 std::vector<TiedCopy> FindTiedCopies(const onnx::ModelProto& model,
                                      const std::string& folder);
 
-// Of the newer exporter: a warning for each parameter of which two initializers
-// are parts, such as w[0:3] and w[1:4], that have some of its elements both.
-// Training moves these apart. Where all elements are equal, as in new biases,
-// contents do not show it.
-std::vector<std::string> FindOverlaps(const onnx::ModelProto& model,
-                                      const std::string& folder);
-
 // Makes nodes of each copy, which compute it from the original.
 void TieCopies(const std::vector<TiedCopy>& copies, onnx::GraphProto* graph);
 

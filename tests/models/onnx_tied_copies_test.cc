@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/onnx/export.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/overlapping_parts.h"
 #include "models/onnx/tied_copies.h"
 #include "models/onnx/write_model.h"
 #include "tests/models/onnx_test_util.h"
