@@ -375,7 +375,8 @@ TEST(Recipe, SaysWhatIsWrong) {
       RunMlpUnder(WriteRecipe(folder, typo), {"--steps", "24"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err,
-              HasSubstr("entry 'hidden': degree.sparsity: missing"));
+              HasSubstr("entry 'hidden': degree.sparsty: unknown key; did you "
+                        "mean 'sparsity'?"));
   const CommandResult early =
       RunMlpUnder(WriteRecipe(folder, kCubic), {"--steps", "10"});
   EXPECT_EQ(early.exit_code, 2);

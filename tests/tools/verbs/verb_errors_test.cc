@@ -159,6 +159,11 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
     std::vector<std::string> two_parts = Plain("1KiB");
     two_parts.insert(two_parts.end(), {"--micro-batches", "2"});
     cases.push_back({Mlp(verb, two_parts), 3,
+                     "without --no-recompute, without --no-offload, "
+                     "--optimizer-bits 8"});
+    // Activations take more than the largest update.
+    two_parts.insert(two_parts.end(), {"--batch", "1024"});
+    cases.push_back({Mlp(verb, two_parts), 3,
                      "--micro-batches auto, or more micro-batches"});
     cases.push_back({Mlp(verb, {"--time-limit", "5"}), 2, "--time-limit '5'"});
     cases.push_back({Mlp(verb, {"--time-limit", "-5s"}), 2, "above zero"});
