@@ -29,6 +29,7 @@ class Examples(unittest.TestCase):
                 capture_output=True, text=True,
                 env={**os.environ, "HF_HUB_OFFLINE": "1", "TORCHDYNAMO_VERBOSE": "1"})
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("LoadlineWarning", done.stderr)
             out.append(done.stdout)
         alone, planned = ("\n".join(line for line in text.splitlines() if line.split(
             " ")[0] in ("losses", "weights")) for text in out)

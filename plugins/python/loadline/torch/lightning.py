@@ -39,6 +39,15 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
             accumulate=trainer.accumulate_grad_batches > 1,
             **{"host_state": True, **self.options})
 
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+                             ) -> None:
+        """Lightning's own loop does this between forward and backward, but the forward is
+        planned without gradients of an earlier step."""
+        if pl_module.automatic_optimization and (
+                batch_idx % trainer.accumulate_grad_batches == 0):
+            for optimizer in trainer.optimizers:
+                pl_module.optimizer_zero_grad(trainer.current_epoch, batch_idx, optimizer)
+
     def on_train_batch_end(self, *ignored: Any) -> None:
         if self._unchecked is not None:
             check_planned(self._unchecked)

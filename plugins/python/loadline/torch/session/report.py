@@ -19,7 +19,7 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.session import Prepared, live_sessions, recent_graphs
 
 
-def _lines_of(graph: PlannedGraph) -> list[str]:
+def _lines_of(graph: PlannedGraph, prepared: bool) -> list[str]:
     lines = [f"  {graph.describe()}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.LIMITS[graph.tier]}"
@@ -36,8 +36,9 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
         lines.append("  not run as planned: PyTorch's partitioner decides differently "
                      f"about {', '.join(graph.not_obeyed)}")
     if graph.measured_bytes is None:
-        lines.append("  not measured: bytes are known on a CUDA device, and on the CPU "
-                     "with inner=\"aot_eager\"")
+        lines.append("  not measured: " + (
+            "bytes are known on a CUDA device, and on the CPU with inner=\"aot_eager\""
+            if prepared else "only prepare runs a step to measure it"))
         return lines
     difference = graph.measured_bytes - graph.step_peak_bytes
     lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
@@ -161,7 +162,7 @@ def report(html: str | os.PathLike[str] | None = None) -> str:
     lines = [] if prepared is None else _lines_of_prepared(prepared)
     for number, graph in enumerate(graphs):
         lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
-        lines.extend(_lines_of(graph))
+        lines.extend(_lines_of(graph, prepared is not None))
     if html is not None:
         write_page(graphs[-1].problem, graphs[-1].plan, os.fspath(html))
     return "\n".join(lines)
