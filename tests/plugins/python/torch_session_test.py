@@ -201,15 +201,6 @@ class Sessions(unittest.TestCase):
             thread.join()
         self.assertEqual(len(session.graphs), KEPT)
 
-    def test_numbers_the_functions_of_a_model_anew_after_a_reset(self):
-        """PyTorch's wrapper has the same code in every model."""
-        session = Session()
-        self.assertEqual([session.frame_number(number, code) for number, code in (
-            (0, "model"), (1, "rest"), (2, "wrapper"), (1, "rest"), (3, "rest"))],
-            [0, 1, 2, 1, 1])
-        self.assertEqual(session.frame_number(0, "wrapper"), 0)
-        self.assertEqual(session.frame_number(1, "rest"), 1)
-
     def test_models_prepared_in_two_threads_have_a_plan_each(self):
         torch._dynamo.reset()
         found, errors = {}, []

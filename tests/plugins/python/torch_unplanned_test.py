@@ -17,7 +17,8 @@ OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
 
 def compiled(model):
     torch._dynamo.reset()
-    return torch.compile(model, backend=lt.backend, dynamic=False, options=OPTIONS)
+    # Of its own, which tell sessions apart.
+    return torch.compile(model, backend=lt.backend, dynamic=False, options={**OPTIONS})
 
 
 class Limit(unittest.TestCase):

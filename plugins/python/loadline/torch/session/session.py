@@ -142,14 +142,12 @@ class Session:
 
         number: Dynamo's, -1 if it has none. code: None if PyTorch does not name it."""
         with self._lock:
-            if (number, code) in self._frames:
-                return self._frames.index((number, code))
-            if number >= 0 and any(old >= number for old, _ in self._frames):
-                self._frames.clear()  # Dynamo was reset, and counts from 0 again
-            for place, (_, old_code) in enumerate(self._frames):
-                if old_code == code and code is not None:
+            for place, (old_number, old_code) in enumerate(self._frames):
+                if old_code == code and (code is not None or old_number == number):
                     self._frames[place] = number, code  # compiled again: a new number
                     return place
+            if any(old_number == number for old_number, _ in self._frames):
+                self._frames.clear()  # of another model, before a reset
             self._frames.append((number, code))
             return len(self._frames) - 1
 
