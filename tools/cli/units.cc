@@ -135,12 +135,11 @@ absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text) {
     return error("expected a number with a unit, such as 3GiB, 3GB or 60%");
   }
   if (value->negative || value->IsZero()) return error("must be above zero");
-  double bare = 0;
-  if (unit.empty() && absl::SimpleAtod(number, &bare) && bare < 1) {
-    return error("a bare number is ambiguous; write ", 100 * bare,
-                 "% (of what keeping everything takes)");
-  }
   if (unit.empty()) {
+    if (double bare = 0; absl::SimpleAtod(number, &bare) && bare < 1) {
+      return error("a bare number is ambiguous; write ", 100 * bare,
+                   "% (of what keeping everything takes)");
+    }
     return error("a bare number is ambiguous; write ", number, "GiB, ", number,
                  "MiB, ", number, "B (bytes) or ", number,
                  "% (of what keeping everything takes)");

@@ -14,6 +14,7 @@ import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.nested_values import map_leaves, tensors_in
+from loadline.torch.compat.trained_leaves import trained_leaves
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
@@ -113,22 +114,6 @@ def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
         pass
 
 
-def _trained_leaves(loss: torch.Tensor) -> list[torch.Tensor]:
-    """The leaves that a backward of the loss gives gradients to."""
-    found: dict[torch.Tensor, None] = {}
-    open_: list[Any] = [loss.grad_fn]
-    seen: set[Any] = set()
-    while open_:
-        node = open_.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if isinstance(leaf := getattr(node, "variable", None), torch.Tensor):
-            found[leaf] = None
-        open_ += [following for following, _ in node.next_functions]
-    return [*found]
-
-
 @dataclasses.dataclass
 class Loss:
     """The caller's loss, and the bytes that it took: gradients of the outputs included."""
@@ -209,7 +194,7 @@ class Loss:
             raise InvalidArgument(
                 "loss_fn must return a scalar tensor that depends on the model's output, "
                 f"not {loss if not isinstance(loss, torch.Tensor) else loss.shape}")
-        leaves = [one for one in _trained_leaves(loss) if all(one is not end for end in ends)]
+        leaves = [one for one in trained_leaves(loss) if all(one is not end for end in ends)]
         self._hold(leaves)
         if leaves:  # the gradient of the loss, which views of it keep
             self.held_bytes += loss.nbytes

@@ -15,6 +15,7 @@ import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.compat.nested_values import map_leaves, tensors_in
+from loadline.torch.compat.trained_leaves import trained_leaves
 from loadline.torch.structure.part_counts import TargetCounter
 
 
@@ -262,16 +263,8 @@ def _refuse_hooks(parameters: list[torch.nn.Parameter]) -> None:
 def _refuse_other_leaves(pair: torch.Tensor, trained: list[torch.nn.Parameter]) -> None:
     """The gradients of tensors outside of the model would stay sums of parts."""
     known = {id(parameter) for parameter in trained}
-    open_: list[Any] = [pair.grad_fn]
-    seen: set[Any] = set()
-    while open_:
-        node = open_.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and id(leaf) not in known:
+    for leaf in trained_leaves(pair):
+        if id(leaf) not in known:
             raise Unsupported(
                 f"micro_batches: the loss depends on a tensor {tuple(leaf.shape)} that "
                 "requires a gradient and is no parameter of the model: make it one")
-        open_ += [following for following, _ in node.next_functions]
