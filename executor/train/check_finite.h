@@ -2,8 +2,15 @@
 #ifndef LOADLINE_EXECUTOR_TRAIN_CHECK_FINITE_H_
 #define LOADLINE_EXECUTOR_TRAIN_CHECK_FINITE_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "executor/program/program.h"
+#include "models/graph.h"
 
 namespace loadline::executor {
 
@@ -12,6 +19,18 @@ namespace loadline::executor {
 // finite loss does not say that the weights still are. Reads every saved value
 // back from the device once.
 absl::Status CheckFinite(Program& program);
+
+// A row of an input, counted from 0, of the `rows` along its first axis.
+struct InputRow {
+  std::string input;
+  int64_t row = 0;
+  int64_t rows = 0;
+};
+
+// The first infinity or NaN in the data of a step. `inputs` as for
+// Program::Run.
+std::optional<InputRow> FirstNotFinite(
+    const models::Graph& graph, absl::Span<const std::byte* const> inputs);
 
 }  // namespace loadline::executor
 

@@ -176,7 +176,8 @@ class Run {
                                             batch));
     AddTimes(absl::GetCurrentTimeNanos() - begin_ns, begin_ns - asked_ns);
     if (!std::isfinite(loss)) {
-      return Diverged(absl::StrCat("the loss is ", loss), step + 1);
+      return Diverged(absl::StrCat("the loss is ", loss), step + 1,
+                      CauseInData(step, batch));
     }
     result_.losses.push_back(loss);
     ReportProgress(step + 1, loss);
@@ -216,13 +217,29 @@ class Run {
     return Diverged(status.message(), steps_done);
   }
 
-  absl::Status Diverged(absl::string_view what, int64_t step) const {
+  // What in the data of a step is no number: "; 'image' has an infinity or NaN
+  // in example 5 of the data"; or "".
+  std::string CauseInData(int64_t step,
+                          absl::Span<const std::byte* const> batch) {
+    const std::optional<InputRow> found =
+        FirstNotFinite(program_.graph(), batch);
+    if (!found.has_value()) return "";
+    // Inputs of micro-batches, and those that every step gets, have other rows.
+    const std::string where =
+        found->rows == batcher_.batch()
+            ? absl::StrCat("example ", batcher_.Examples(step)[found->row],
+                           " of the data")
+            : "this step's data";
+    return absl::StrCat("; '", found->input, "' has an infinity or NaN in ",
+                        where);
+  }
+
+  absl::Status Diverged(absl::string_view what, int64_t step,
+                        absl::string_view cause = "") const {
     return absl::InvalidArgumentError(absl::StrCat(
-        what, " at step ", step, " of ", options_.steps,
+        what, " at step ", step, " of ", options_.steps, cause,
         "; nothing was saved since the last checkpoint (try a smaller learning "
-        "rate, and look in the data for such numbers, and for a batch without "
-        "a "
-        "target that counts)"));
+        "rate, and look for a batch without a target that counts)"));
   }
 
   double ExamplesPerSecond() const {

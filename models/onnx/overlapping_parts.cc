@@ -115,7 +115,7 @@ std::unordered_set<size_t> RunsOf(const Tensor& tensor, int64_t length,
 std::optional<std::pair<std::string, std::string>> FirstOverlap(
     const std::vector<const onnx::TensorProto*>& parts,
     const std::string& folder) {
-  constexpr int64_t kMostRuns = 1 << 20;  // of an axis, about
+  constexpr int64_t kMostRuns = 1 << 18;  // of an axis, about
   std::unordered_map<size_t, std::string> seen;
   int64_t elements = 1;
   for (const onnx::TensorProto* proto : parts) {

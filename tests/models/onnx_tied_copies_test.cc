@@ -232,9 +232,9 @@ TEST(TiedCopies, WarnOfPartsOfAParameterThatOverlap) {
 }
 
 TEST(TiedCopies, FindOverlapsOfLargeParts) {
-  // w[:, 0:900] and w[:, 899:], transposed: one column of 1,500 is in both.
+  // w[:, 0:450] and w[:, 449:], transposed: one column of 750 is in both.
   onnx::ModelProto model = ModelFromText(
-      "g (float[2,900] x) => (float[2,1500] z) { a = MatMul(x, slice_1)"
+      "g (float[2,450] x) => (float[2,750] z) { a = MatMul(x, slice_1)"
       " b = MatMul(a, slice_3) z = MatMul(b, slice_1) }");
   model.set_producer_name("pytorch");
   auto* graph = model.mutable_graph();
@@ -242,23 +242,23 @@ TEST(TiedCopies, FindOverlapsOfLargeParts) {
         "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n", graph);
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
-  std::vector<float> columns(1500 * 1799);
+  std::vector<float> columns(750 * 899);
   for (float& x : columns) x = normal(random);
   const auto add = [&](const std::string& name, size_t first) {
     auto* tensor = graph->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::FLOAT);
-    tensor->add_dims(900);
-    tensor->add_dims(1500);
-    tensor->set_raw_data(&columns[first * 1500], 900 * 1500 * sizeof(float));
+    tensor->add_dims(450);
+    tensor->add_dims(750);
+    tensor->set_raw_data(&columns[first * 750], 450 * 750 * sizeof(float));
     SayComputed(name, "['w', 'val_0']", graph);
   };
   add("slice_1", 0);
-  add("slice_3", 899);
+  add("slice_3", 449);
   EXPECT_EQ(onnx_internal::FindOverlaps(model, "").size(), 1u);
   graph->mutable_initializer()->RemoveLast();
-  columns.resize(1500 * 1800, 0.5f);
-  add("slice_3", 900);
+  columns.resize(750 * 900, 0.5f);
+  add("slice_3", 450);
   EXPECT_THAT(onnx_internal::FindOverlaps(model, ""), IsEmpty());
 }
 
