@@ -135,6 +135,14 @@ PreparedKernel Pow(const Prepare& p) {
 }
 
 template <typename F>
+PreparedKernel OfIntegers(const Prepare& p) {
+  return WithInteger(p, p.output(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return Binary<T, T>(p, F());
+  });
+}
+
+template <typename F>
 PreparedKernel Compare(const Prepare& p) {
   return WithNumberOrBool<Bf16>(p, p.input(0).dtype, [&](auto type) {
     return Binary<decltype(type), bool>(p, F());
@@ -202,6 +210,8 @@ struct Broadcast {
   static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kOfF32 = OfF32<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kOfIntegers = OfIntegers<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
   template <typename F>

@@ -153,6 +153,15 @@ PreparedKernel OfF32(const Prepare& p) {
 }
 
 template <typename F>
+PreparedKernel OfIntegers(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
+  return WithInteger(p, p.output(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return Binary<T, T, F>(p);
+  });
+}
+
+template <typename F>
 PreparedKernel Compare(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kBool, {}, {0}));
   if (p.input(0).dtype == DType::kBool) return Binary<bool, bool, F>(p);
@@ -226,6 +235,8 @@ struct Broadcast {
   static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kOfF32 = OfF32<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kOfIntegers = OfIntegers<F>;
   template <typename F>
   static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
   template <typename F>

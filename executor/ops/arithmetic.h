@@ -109,6 +109,25 @@ struct OrOf {
   LOADLINE_HOST_DEVICE bool operator()(bool a, bool b) const { return a || b; }
 };
 
+struct BitwiseAndOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return a & b;
+  }
+};
+struct BitwiseOrOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+struct BitwiseXorOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return a ^ b;
+  }
+};
+
 template <typename T>
 inline constexpr T kLowest = std::numeric_limits<T>::min();
 template <typename T>

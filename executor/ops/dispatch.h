@@ -32,7 +32,22 @@ PreparedKernel WithNumber(const Prepare& p, DType dtype, const Body& body) {
   }
 }
 
-// The same with bool added.
+// Calls body(T{}) with the type of the integer.
+template <typename Prepare, typename Body>
+PreparedKernel WithInteger(const Prepare& p, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::kI64:
+      return body(int64_t{});
+    case DType::kI32:
+      return body(int32_t{});
+    case DType::kU8:
+      return body(uint8_t{});
+    default:
+      return p.Unsupported(dtype);
+  }
+}
+
+// The same as WithNumber with bool added.
 template <typename DeviceBf16, typename Body>
 PreparedKernel WithNumberOrBool(const Prepare& p, DType dtype,
                                 const Body& body) {

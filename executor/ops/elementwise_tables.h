@@ -58,8 +58,8 @@ inline constexpr KernelEntryOf<typename D::Prepare> kPointwiseKernels[] = {
     {"ErfGrad", D::template kGradient<ErfGradOf<typename D::Math>>},
 };
 
-// `D`: Prepare, kArithmetic<F>, kOfF32<F>, kCompare<F>, kLogic<F>, kDiv, kPow
-// and kWhere.
+// `D`: Prepare, kArithmetic<F>, kOfF32<F>, kOfIntegers<F>, kCompare<F>,
+// kLogic<F>, kDiv, kPow and kWhere.
 template <typename D>
 inline constexpr KernelEntryOf<typename D::Prepare> kBroadcastKernels[] = {
     {"Add", D::template kArithmetic<AddOf>},
@@ -77,6 +77,9 @@ inline constexpr KernelEntryOf<typename D::Prepare> kBroadcastKernels[] = {
     {"GreaterOrEqual", D::template kCompare<GreaterOrEqualOf>},
     {"And", D::template kLogic<AndOf>},
     {"Or", D::template kLogic<OrOf>},
+    {"BitwiseAnd", D::template kOfIntegers<BitwiseAndOf>},
+    {"BitwiseOr", D::template kOfIntegers<BitwiseOrOf>},
+    {"BitwiseXor", D::template kOfIntegers<BitwiseXorOf>},
     {"Where", D::kWhere},
 };
 

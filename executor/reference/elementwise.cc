@@ -161,6 +161,12 @@ void AddCurves(ReferenceTable& t) {
   });
 }
 
+template <typename F>
+double OfIntegers(double a, double b) {
+  return static_cast<double>(
+      F()(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+}
+
 void AddBroadcast(ReferenceTable& t) {
   const std::map<std::string, double (*)(double, double)> functions = {
       {"Add", [](double a, double b) { return a + b; }},
@@ -176,7 +182,10 @@ void AddBroadcast(ReferenceTable& t) {
       {"Greater", [](double a, double b) { return a > b ? 1.0 : 0.0; }},
       {"GreaterOrEqual", [](double a, double b) { return a >= b ? 1.0 : 0.0; }},
       {"And", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }},
-      {"Or", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }}};
+      {"Or", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }},
+      {"BitwiseAnd", OfIntegers<std::bit_and<int64_t>>},
+      {"BitwiseOr", OfIntegers<std::bit_or<int64_t>>},
+      {"BitwiseXor", OfIntegers<std::bit_xor<int64_t>>}};
   for (const auto& [name, f] : functions) {
     t[name] = [f = f](const Call& c) { Broadcast(c, f); };
   }

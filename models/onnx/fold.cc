@@ -24,11 +24,13 @@ size_t RequiredInputs(const std::string& op_type) {
                             "ScatterElements", "ScatterND"}) {
     if (op_type == three) return 3;
   }
-  for (const char* two : {"Reshape", "Unsqueeze",   "Expand",  "Tile",
-                          "Gather",  "Add",         "Sub",     "Mul",
-                          "Div",     "Mod",         "Pow",     "Equal",
-                          "Less",    "LessOrEqual", "Greater", "GreaterOrEqual",
-                          "And",     "Or",          "Xor",     "CastLike"}) {
+  for (const char* two :
+       {"Reshape",    "Unsqueeze",   "Expand",    "Tile",
+        "Gather",     "Add",         "Sub",       "Mul",
+        "Div",        "Mod",         "Pow",       "Equal",
+        "Less",       "LessOrEqual", "Greater",   "GreaterOrEqual",
+        "And",        "Or",          "Xor",       "CastLike",
+        "BitwiseAnd", "BitwiseOr",   "BitwiseXor"}) {
     if (op_type == two) return 2;
   }
   return 1;

@@ -68,6 +68,9 @@ int64_t IntBinary(const std::string& op, int64_t a, int64_t b, bool c_mod) {
     return !c_mod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
   if (op == "Pow") return IntPower(a, b);
+  if (op == "BitwiseAnd") return a & b;
+  if (op == "BitwiseOr") return a | b;
+  if (op == "BitwiseXor") return a ^ b;
   return op == "Max" ? std::max(a, b) : std::min(a, b);
 }
 
@@ -178,6 +181,8 @@ FoldResult Unary(const FoldContext& c) {
       x = (x > 0) - (x < 0);
     } else if (op == "Not") {
       x = x == 0;
+    } else if (op == "BitwiseNot") {
+      x = ~x;
     } else if (op != "Abs") {
       return absl::InvalidArgumentError("not defined on integers");
     }
@@ -346,7 +351,8 @@ FoldRule FindArithmeticRule(const std::string& op_type) {
         {"Cast", Cast},   {"CastLike", CastLike}, {"CumSum", CumSum},
         {"Shape", Shape}, {"Size", Size},         {"Clip", Clip}};
     for (const char* op :
-         {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Sum", "Max", "Min"}) {
+         {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Sum", "Max", "Min",
+          "BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
       rules->emplace(op, Binary);
     }
     for (const char* op : {"Equal", "Less", "LessOrEqual", "Greater",
@@ -355,7 +361,7 @@ FoldRule FindArithmeticRule(const std::string& op_type) {
     }
     for (const char* op :
          {"Neg", "Abs", "Sqrt", "Reciprocal", "Exp", "Log", "Floor", "Ceil",
-          "Round", "Sign", "Sin", "Cos", "Tanh", "Not"}) {
+          "Round", "Sign", "Sin", "Cos", "Tanh", "Not", "BitwiseNot"}) {
       rules->emplace(op, Unary);
     }
     for (const char* op :

@@ -73,6 +73,10 @@ const InputsByOperator& DifferentiableInputs() {
       {"Unsqueeze", {0}},
       {"Where", {1, 2}},
       {"Xor", {}},
+      {"BitwiseAnd", {}},
+      {"BitwiseNot", {}},
+      {"BitwiseOr", {}},
+      {"BitwiseXor", {}},
   };
   return *kInputs;
 }

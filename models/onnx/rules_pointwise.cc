@@ -256,6 +256,12 @@ absl::Status Xor(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "And", {either, not_both});
 }
 
+absl::Status BitwiseNot(Importer& importer, const onnx::NodeProto& node) {
+  Emitter e(importer, node);
+  const ValueId ones = e.Number(-1, importer.Type(node, 0).dtype);
+  return e.Define(0, e.Emit("BitwiseXor", {e.Input(0), ones}));
+}
+
 absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
   if (importer.IsDetached(node, 0) && !importer.IsConstant(node, 0) &&
       importer.Type(node, 0).dtype == DType::kF32) {
@@ -272,13 +278,23 @@ absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
 
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
-    auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},     {"Gelu", Gelu},         {"Mod", Mod},
-        {"Cast", Cast},   {"CastLike", CastLike}, {"Sum", Sum},
-        {"Max", Extreme}, {"Min", Extreme},       {"Identity", Identity},
-        {"IsNaN", IsNaN}, {"Mean", Mean},         {"PRelu", PRelu},
-        {"IsInf", IsInf}, {"Xor", Xor},           {"Abs", AbsOrNeg},
-        {"Neg", AbsOrNeg}};
+    auto* rules = new std::map<std::string, Rule>{{"Pow", Pow},
+                                                  {"Gelu", Gelu},
+                                                  {"Mod", Mod},
+                                                  {"Cast", Cast},
+                                                  {"CastLike", CastLike},
+                                                  {"Sum", Sum},
+                                                  {"Max", Extreme},
+                                                  {"Min", Extreme},
+                                                  {"Identity", Identity},
+                                                  {"IsNaN", IsNaN},
+                                                  {"Mean", Mean},
+                                                  {"PRelu", PRelu},
+                                                  {"IsInf", IsInf},
+                                                  {"Xor", Xor},
+                                                  {"Abs", AbsOrNeg},
+                                                  {"Neg", AbsOrNeg},
+                                                  {"BitwiseNot", BitwiseNot}};
     ForEachCurve(Curves(), [rules](auto curve) {
       rules->emplace(curve.kFacts.name, Curve);
     });
@@ -289,7 +305,8 @@ const std::map<std::string, Rule>& PointwiseRules() {
                            "Add",         "Sub",        "Mul",
                            "Div",         "Equal",      "Less",
                            "LessOrEqual", "Greater",    "GreaterOrEqual",
-                           "And",         "Or",         "Where"}) {
+                           "And",         "Or",         "Where",
+                           "BitwiseAnd",  "BitwiseOr",  "BitwiseXor"}) {
       rules->emplace(op, Same);
     }
     return rules;

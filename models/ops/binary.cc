@@ -62,6 +62,13 @@ absl::StatusOr<OutputTypes> InferLogical(const Node&, InputTypes inputs) {
   return Broadcast(inputs, DType::kBool);
 }
 
+absl::StatusOr<OutputTypes> InferBitwise(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, 0, {DType::kI64, DType::kI32, DType::kU8}));
+  LOADLINE_RETURN_IF_ERROR(SameDType(inputs, 0, 1));
+  return Broadcast(inputs, inputs[0]->dtype);
+}
+
 absl::StatusOr<OutputTypes> InferWhere(const Node&, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 0, {DType::kBool}));
   LOADLINE_RETURN_IF_ERROR(SameDType(inputs, 1, 2));
@@ -293,6 +300,9 @@ std::vector<Operator> BinaryOperators() {
   }
   add("And", InferLogical, nullptr, PerElement<1>);
   add("Or", InferLogical, nullptr, PerElement<1>);
+  for (absl::string_view name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
+    add(name, InferBitwise, nullptr, PerElement<1>).inplace = {{0, 0}};
+  }
   Operator& where = add("Where", InferWhere, WhereGradient, PerElement<1>);
   where.min_inputs = where.max_inputs = 3;
   return all;

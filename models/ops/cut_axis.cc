@@ -268,7 +268,8 @@ bool IsPointwise(absl::string_view op) {
       "Where",       "LessOrEqual", "GreaterOrEqual",
       "Fmod",        "Reciprocal",  "ReluGrad",
       "SigmoidGrad", "TanhGrad",    "GeluGrad",
-      "ErfGrad"};
+      "ErfGrad",     "BitwiseAnd",  "BitwiseOr",
+      "BitwiseXor"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps) ||
          FindCurve(absl::StripSuffix(op, "Grad")) != nullptr;
 }

@@ -121,7 +121,9 @@ RelateRules MakeRules() {
                          "LessOrEqual", "Greater",
                          "And",         "Or",
                          "Expand",      "GreaterOrEqual",
-                         "Dropout",     "RunningStatsUpdate"}) {
+                         "Dropout",     "RunningStatsUpdate",
+                         "BitwiseAnd",  "BitwiseOr",
+                         "BitwiseXor"}) {
     rules[op] = Pointwise;
   }
   for (const char* op : {"Div", "Log", "Sqrt", "Reciprocal"}) {

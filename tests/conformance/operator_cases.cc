@@ -151,6 +151,14 @@ void AddBroadcastCases(std::vector<OperatorCase>& cases) {
       cases.push_back(
           {op, what + " i32", {I32(a, -2, 2), I32(b, -2, 2)}, {}, 0});
     }
+    for (const char* op : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
+      cases.push_back(
+          {op, what + " i64", {I64(a, -99, 99), I64(b, -99, 99)}, {}, 0});
+      cases.push_back(
+          {op, what + " i32", {I32(a, -99, 99), I32(b, -99, 99)}, {}, 0});
+      cases.push_back(
+          {op, what + " u8", {U8(a, 0, 255), U8(b, 0, 255)}, {}, 0});
+    }
     for (const char* op : {"And", "Or"}) {
       cases.push_back({op, what, {Bool(a), Bool(b)}, {}, 0});
     }

@@ -34,6 +34,8 @@ std::vector<Refused> RefusedCases() {
       {"Pow", {I64({2}), I64({2})}, {}, "not f32"},
       {"Fmod", {I64({2}), I64({2})}, {}, "not f32"},
       {"And", {Bool({2}), F32({2})}, {}, "not bool"},
+      {"BitwiseAnd", {F32({2}), F32({2})}, {}, "not i64 or i32 or u8"},
+      {"BitwiseOr", {I64({2}), I32({2})}, {}, "element types differ"},
       {"Where", {F32({2}), kC, kC}, {}, "input 0"},
       {"Where", {Bool({2}), kC, kC}, {}, "do not broadcast"},
       {"Where", {Bool({4}), kC, I64({4})}, {}, "element types differ"},
