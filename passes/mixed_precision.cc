@@ -87,12 +87,13 @@ bool PassesWideOn(absl::string_view op) {
 
 class Caster {
  public:
-  explicit Caster(Graph& graph) : graph_(graph) {}
+  Caster(Graph& graph, bool autocast) : graph_(graph), autocast_(autocast) {}
 
   absl::Status Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     wide_.assign(graph_.values.size(), false);
+    is_product_.assign(graph_.values.size(), false);
     for (const models::Value& value : graph_.values) {
       given_.push_back(value.kind == models::ValueKind::kInput ||
                        value.kind == models::ValueKind::kConstant);
@@ -100,8 +101,10 @@ class Caster {
     for (Node& node : nodes) {
       const bool wide = IsWide(node);
       const bool given = IsGiven(node);
+      const bool product = node.op == "MatMul" || node.op == "Conv";
       for (ValueId id : node.outputs) {
         wide_[Index(id)] = wide;
+        is_product_[Index(id)] = product;
         given_[Index(id)] = given;
       }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -132,9 +135,34 @@ class Caster {
 
   bool IsWide(const Node& node) const {
     if (IsWideSource(node.op)) return true;
-    return PassesWideOn(node.op) &&
+    if (autocast_ && (node.op == "LayerNormalization" || ReadsWhole(node))) {
+      return true;
+    }
+    return (PassesWideOn(node.op) || (autocast_ && node.op == "Dropout")) &&
            std::any_of(node.inputs.begin(), node.inputs.end(),
                        [this](ValueId id) { return IsWideValue(id); });
+  }
+
+  // Whether the node looks rows of a parameter up, or is elementwise on one
+  // that is no bias of a product: autocast casts parameters for products only.
+  bool ReadsWhole(const Node& node) const {
+    const bool sums = node.op == "Add" || node.op == "Sub" || node.op == "Mul";
+    if (!sums && node.op != "Gather") return false;
+    const auto is_parameter = [this](ValueId id) {
+      const models::Value& value = graph_.value(id);
+      return value.kind == models::ValueKind::kParameter &&
+             value.type.dtype == DType::kF32;
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      if (id == kNoValue || !is_parameter(id)) return false;
+      return node.op != "Add" ||
+             !IsProduct(node.inputs[0] == id ? node.inputs[1] : node.inputs[0]);
+    });
+  }
+
+  bool IsProduct(ValueId id) const {
+    return id != kNoValue && Index(id) < is_product_.size() &&
+           is_product_[Index(id)];
   }
 
   // Whether the node's results come from inputs and constants alone.
@@ -184,7 +212,9 @@ class Caster {
     if (MovesElements(node.op) || (curve != nullptr && !curve->wide)) {
       return AnyLow(node) ? DType::kBF16 : DType::kF32;
     }
-    if (PassesWideOn(node.op) && IsWideValue(node.outputs[0])) {
+    if (IsWideValue(node.outputs[0]) &&
+        (PassesWideOn(node.op) || node.op == "LayerNormalization" ||
+         node.op == "Dropout")) {
       return DType::kF32;
     }
     if (HasFineNumber(node)) return DType::kF32;
@@ -240,7 +270,9 @@ class Caster {
   }
 
   Graph& graph_;
+  const bool autocast_;
   std::vector<bool> wide_;
+  std::vector<bool> is_product_;
   std::vector<bool> given_;
   std::map<ValueId, ValueId> other_;  // the same value in the other type
 };
@@ -250,10 +282,13 @@ class Caster {
 absl::StatusOr<Precision> PrecisionFromName(absl::string_view name) {
   if (name == "fp32") return Precision::kF32;
   if (name == "bf16") return Precision::kBF16;
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown precision '", name, "'; precisions: fp32, bf16"));
+  if (name == "autocast") return Precision::kAutocast;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown precision '", name, "'; precisions: fp32, bf16, autocast"));
 }
 
-absl::Status MixedPrecision(Graph& graph) { return Caster(graph).Run(); }
+absl::Status MixedPrecision(Graph& graph, Precision precision) {
+  return Caster(graph, precision == Precision::kAutocast).Run();
+}
 
 }  // namespace loadline::passes

@@ -21,12 +21,18 @@
 
 namespace loadline::passes {
 
-enum class Precision { kF32, kBF16 };
+// kAutocast is kBF16, but values are f32 wherever PyTorch's autocast has f32:
+// from an embedding, a layer normalization or a parameter that is no bias on,
+// through sums and other elementwise operators. So the sum that layers add to
+// is not rounded at each layer.
+enum class Precision { kF32, kBF16, kAutocast };
 
-// "fp32" or "bf16"; InvalidArgument for anything else.
+// "fp32", "bf16" or "autocast"; InvalidArgument for anything else.
 absl::StatusOr<Precision> PrecisionFromName(absl::string_view name);
 
-absl::Status MixedPrecision(models::Graph& graph);
+// `precision` is not kF32.
+absl::Status MixedPrecision(models::Graph& graph,
+                            Precision precision = Precision::kBF16);
 
 }  // namespace loadline::passes
 

@@ -71,8 +71,10 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
     return CutBatch(g, options.micro_batches, options.statistics);
   }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
-  if (options.precision == Precision::kBF16) {
-    LOADLINE_RETURN_IF_ERROR(require("mixed_precision", MixedPrecision));
+  if (options.precision != Precision::kF32) {
+    LOADLINE_RETURN_IF_ERROR(require("mixed_precision", [&](Graph& g) {
+      return MixedPrecision(g, options.precision);
+    }));
   }
   LOADLINE_RETURN_IF_ERROR(require("add_gradients", [&](Graph& g) {
     absl::StatusOr<Gradients> added = AddGradients(g, g.outputs[0]);

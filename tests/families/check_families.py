@@ -143,7 +143,7 @@ def bf16_part(command, names, expected, result):
     if "error" in expected:
         result["bf16"] = expected
         return
-    report, first = command.first_step("--precision", "bf16")
+    report, first = command.first_step("--precision", "autocast")
     result["bf16"] = compare.mixed(report, compare.weights(command.path), first, names,
                                    expected)
 

@@ -20,8 +20,8 @@ using models::Node;
 using models::ValueId;
 using ::testing::HasSubstr;
 
-std::string Mixed(Builder& b) {
-  EXPECT_TRUE(MixedPrecision(b.graph).ok());
+std::string Mixed(Builder& b, Precision precision = Precision::kBF16) {
+  EXPECT_TRUE(MixedPrecision(b.graph, precision).ok());
   EXPECT_TRUE(models::VerifyGraph(b.graph).ok()) << VerifyGraph(b.graph);
   return Describe(b.graph);
 }
@@ -247,11 +247,41 @@ TEST(MixedPrecision, UpdatesFloatsWithFloats) {
   EXPECT_EQ(low, 5);
 }
 
-TEST(PrecisionFromName, KnowsTwo) {
+// The sum that layers add to, from the embedding on; what is in a layer is not.
+TEST(MixedPrecision, AutocastKeepsTheSumThatLayersAddToInFloats) {
+  Builder b;
+  const ValueId table = b.Parameter("table", {9, 4});
+  ValueId x = b.Op("Gather", {table, b.Input("i", {2}, DType::kI64)},
+                   {{"axis", int64_t{0}}});
+  x = b.Op("Add", {x, b.Parameter("positions", {2, 4})});
+  const ValueId normal =
+      b.Ops("LayerNormalization",
+            {x, b.Parameter("scale", {4}), b.Parameter("shift", {4})},
+            {{"axis", 1}, {"epsilon", 1e-5}})[0];
+  const ValueId product = b.Op("MatMul", {normal, b.Parameter("w", {4, 4})});
+  const ValueId biased = b.Op("Add", {product, b.Parameter("bias", {4})});
+  const ValueId layer =
+      b.Op("Dropout", {b.Op("Gelu", {biased})}, {{"ratio", 0.1}, {"salt", 9}});
+  const ValueId scaled = b.Op("Mul", {layer, b.Parameter("gamma", {4})});
+  const ValueId sum = b.Op("Dropout", {b.Op("Add", {x, scaled})},
+                           {{"ratio", 0.1}, {"salt", 10}});
+  b.Output(sum);
+  const auto type = [&](ValueId id) { return b.graph.value(id).type.dtype; };
+  Mixed(b, Precision::kAutocast);
+  for (const ValueId wide : {x, normal, scaled, sum}) {
+    EXPECT_EQ(type(wide), DType::kF32) << b.graph.value(wide).name;
+  }
+  for (const ValueId low : {product, biased, layer}) {
+    EXPECT_EQ(type(low), DType::kBF16) << b.graph.value(low).name;
+  }
+}
+
+TEST(PrecisionFromName, KnowsThree) {
   EXPECT_EQ(*PrecisionFromName("fp32"), Precision::kF32);
   EXPECT_EQ(*PrecisionFromName("bf16"), Precision::kBF16);
+  EXPECT_EQ(*PrecisionFromName("autocast"), Precision::kAutocast);
   EXPECT_THAT(PrecisionFromName("fp8").status().ToString(),
-              HasSubstr("fp32, bf16"));
+              HasSubstr("fp32, bf16, autocast"));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->check(CheckShare)
       ->group(kRareFlags);
   Last(app, "--precision", &flags->precision, "What the model computes in")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->check(CLI::IsMember({"fp32", "bf16", "autocast"}))
       ->capture_default_str();
   Last(app, "--beta1", &flags->beta1,
        "Adam, Lion: decay of the first moment (default 0.9)")
