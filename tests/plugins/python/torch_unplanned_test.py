@@ -1,5 +1,6 @@
 """What PyTorch would run without a plan is said aloud: calls beyond its limit of
 recompiling, errors that it swallows, and what stands between two graphs."""
+import os
 import unittest
 import warnings
 from unittest import mock
@@ -349,12 +350,57 @@ class Call(unittest.TestCase):
             call(x).sum().backward()
         self.assertGreater(ledger.peak_bytes, 0)
 
+    def test_is_said_inside_of_vmap(self):
+        model, x = nn.Sequential(nn.Linear(16, 16), nn.GELU()), torch.randn(4, 8, 16)
+        torch._dynamo.reset()
+        call, _ = lt.prepare(model, sample=x[0], **OPTIONS)
+        with self.assertWarnsRegex(loadline.LoadlineWarning, "without a plan.*torch.func"):
+            torch.func.vmap(call)(x).sum().backward()
+
     def test_is_said_of_a_model_that_was_compiled_in_place(self):
         def compile_(model, x):
             lt.compile_in_place(model, **OPTIONS)
             return model
 
         self.check(compile_)
+
+
+class Off(unittest.TestCase):
+    """The program has switched PyTorch's compiler off."""
+
+    def ways(self):
+        class Mode(torch_internals.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        return (
+            (lambda: mock.patch.object(torch._dynamo.config, "disable", True),
+             "TORCH_COMPILE_DISABLE"),
+            (lambda: mock.patch.dict(os.environ, TORCHDYNAMO_DISABLE="1"),
+             "TORCHDYNAMO_DISABLE"),
+            (lambda: torch.compiler.set_stance("force_eager"), "set_stance.*force_eager"),
+            (Mode, "Mode.*TorchDispatchMode"))
+
+    def test_is_named_where_nothing_can_be_planned(self):
+        for way, name in self.ways():
+            model, x = nn.Sequential(nn.Linear(16, 16), nn.GELU()), torch.randn(8, 16)
+            optimizer = torch.optim.SGD(model.parameters())
+            torch._dynamo.reset()
+            with self.subTest(name), way():
+                with self.assertRaisesRegex(loadline.LoadlineError, f"switched off.*{name}"):
+                    lt.prepare(model, optimizer, sample=x, **OPTIONS)
+                with self.assertRaisesRegex(loadline.LoadlineError, f"switched off.*{name}"):
+                    lt.estimate(model, optimizer, sample=x, machine="rtx-4090",
+                                inner="aot_eager")
+
+    def test_is_named_at_a_call_that_runs_without_a_plan(self):
+        for way, name in self.ways()[2:]:  # PyTorch reads the others when it compiles
+            model, x = nn.Sequential(nn.Linear(16, 16), nn.GELU()), torch.randn(8, 16)
+            torch._dynamo.reset()
+            call, _ = lt.prepare(model, sample=x, **OPTIONS)
+            with self.subTest(name), way(), self.assertWarnsRegex(
+                    loadline.LoadlineWarning, f"without a plan.*switched off.*{name}"):
+                call(x).sum().backward()
 
 
 if __name__ == "__main__":

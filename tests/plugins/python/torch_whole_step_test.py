@@ -1,4 +1,5 @@
 """The whole training step stays within the budget: forward, loss, backward and optimizer."""
+import copy
 import unittest
 import warnings
 
@@ -120,6 +121,19 @@ class Loss(unittest.TestCase):
         self.assertGreater(ledger.peak_bytes, 0.97 * least)
         self.assertGreater(session_of_model(self.model).prepared.loss_bytes,
                            2 * 256 * 512 * 4)
+
+    def test_may_write_to_the_output(self):
+        def loss(output):
+            return F.cross_entropy(output["logits"].mul_(2), self.targets)
+
+        torch.manual_seed(1)
+        model = copy.deepcopy(self.model)
+        _, expected = measured_steps(
+            model, torch.optim.SGD(model.parameters(), lr=0.1), (self.x,), loss)
+        self.loss = loss
+        least, ledger, losses = self.prepare(loss_fn=loss)
+        self.assertTrue(all(map(torch.equal, expected, losses)))
+        self.assertLessEqual(ledger.peak_bytes, least)
 
     def test_holds_parameters_and_gradients_of_its_own(self):
         """Such as the weights of classes in a metric loss, or a penalty on weights."""

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import loadline
 from loadline import torch as lt
-from steps import same_bits
+from steps import eager_step, same_bits
 from training import OPTIONS
 
 
@@ -230,6 +230,46 @@ class Sample(unittest.TestCase):
         model, batch = made(Apart)
         with self.assertWarnsRegex(loadline.LoadlineWarning, "writes to second.weight"):
             prepare(model, batch, "100%")
+
+
+@torch.library.custom_op("written_inputs::count", mutates_args={"calls"})
+def count(calls: torch.Tensor, rows: torch.Tensor) -> None:
+    calls.add_(len(rows))
+
+
+class Counting(nn.Module):
+    """Writes to a buffer by an operator of the user's, and has a branch of torch.cond: both
+    are operators of a higher order in the trace."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 64), nn.Linear(64, 32)
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x):
+        count(self.calls, x)
+        x = self.first(x)
+        x = torch.cond(self.calls.sum() > 1000, torch.cos, torch.sin, (x,))
+        return self.second(x * self.calls.mean()).square().mean()
+
+
+class HigherOrder(unittest.TestCase):
+    def test_operators_run_where_the_whole_step_is_recorded(self):
+        def trained(wrap):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, x, values = Counting(), torch.randn(128, 32), []
+            call = wrap(model, x)
+            with lt.virtual_device(whole_step=True):
+                for _ in range(3):  # the third one takes the other branch
+                    values += eager_step(model, (x,), call)
+            return values
+
+        expected = trained(lambda model, x: torch.compile(
+            model, backend="aot_eager", dynamic=False))
+        for budget in ("100%", "90%"):
+            self.assertTrue(same_bits(expected, trained(
+                lambda model, x: prepare(model, (x,), budget))))
 
 
 class Recurrent(nn.Module):

@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import logging
+import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -78,6 +79,11 @@ default_to_foreach = _find("default_to_foreach", "torch.optim.optimizer",
                            "_default_to_fused_or_foreach")
 fused_devices = _find("fused_devices", "torch.utils._foreach_utils",
                       "_get_fused_kernels_supported_devices")
+dispatch_mode = _find("dispatch_mode", "torch.utils._python_dispatch",
+                      "_get_current_dispatch_mode")
+function_transform = _find("function_transform", "torch._C._functorch",
+                           "maybe_current_level")
+eval_frame = _find("eval_frame", "torch._dynamo")
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
@@ -260,6 +266,29 @@ def break_count() -> dict[str, int]:
             line = " ".join(part.strip() for part in str(reason).splitlines()[:2])
             found[line] = found.get(line, 0) + count
     return found
+
+
+def switched_off() -> str:
+    """What of the program keeps PyTorch from compiling a model, in silence, here and now;
+    empty if nothing that is known does."""
+    if getattr(dynamo, "disable", False):
+        return "torch._dynamo.config.disable is on, as TORCH_COMPILE_DISABLE=1 sets it"
+    if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+        return "the environment has TORCHDYNAMO_DISABLE=1"
+    stance = getattr(getattr(eval_frame, "_stance", None), "stance", "default")
+    if stance in ("force_eager", "eager_on_recompile"):
+        return f'torch.compiler.set_stance("{stance}")'
+    if inside_transform():
+        return "the call is inside of a transform of torch.func, such as vmap"
+    mode = None if dispatch_mode is None else dispatch_mode()
+    if mode is not None and not getattr(mode, "ignore_compile_internals", bool)():
+        return f"the call is inside of {type(mode).__name__}, a TorchDispatchMode"
+    return ""
+
+
+def inside_transform() -> bool:
+    """Of torch.func: tensors of an outer level do not say whether they need a gradient."""
+    return function_transform is not None and function_transform() is not None
 
 
 def lacks_compiler(error: BaseException) -> bool:

@@ -88,6 +88,9 @@ class WatchedCalls(torch_internals.TorchDispatchMode):  # type: ignore[misc, val
     """Every operator that is called inside is recorded in the ledger. Tensors without
     dimensions are not counted: an optimizer's step counts are on the host."""
 
+    # PyTorch asks: an operator of a higher order, such as torch.cond, is one operator here too.
+    supports_higher_order_operators = True
+
     def __init__(self, ledger: Ledger):
         super().__init__()
         self.ledger = ledger

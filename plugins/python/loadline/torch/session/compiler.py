@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument, LoadlineWarning, Unsupported
+from loadline.errors import InvalidArgument, LoadlineError, LoadlineWarning, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
@@ -124,6 +124,13 @@ def refuse_meta(tensors: Iterable[object]) -> None:
             "the model or its batch is on the device meta, where PyTorch leaves out the "
             "gradients of some operators, so a plan would be too small: move both to a "
             "device with data")
+
+
+def refuse_switched_off() -> None:
+    """For a step of which nothing was compiled: raises LoadlineError if the program wants
+    that."""
+    if reason := torch_internals.switched_off():
+        raise LoadlineError(f"nothing was planned: PyTorch's compiler is switched off: {reason}")
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],

@@ -53,17 +53,20 @@ def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
             return call(*args, **kwargs)
         before = live_forwards.run_count
         output = call(*args, **kwargs)
-        if live_forwards.run_count == before and any(
-                one.requires_grad for one in tensors_in(output)):
+        if live_forwards.run_count == before and (torch_internals.inside_transform() or any(
+                one.requires_grad for one in tensors_in(output))):
             torch_internals.say_nothing_compiled()
             session.warned_of_unplanned = True
             reasons = [reason for reason, count in torch_internals.break_count().items()
                        if count > breaks.get(reason, 0)]
             why = f" ({'; '.join(reasons)})" if reasons else ""
+            off = torch_internals.switched_off()
             warnings.warn(
-                f"loadline: the model ran without a plan, and memory may go above the budget: "
-                f"PyTorch compiled nothing of it{why}, and may not try again. Change what "
-                "cannot be traced, and prepare the model once more", LoadlineWarning, stacklevel=2)
+                "loadline: the model ran without a plan, and memory may go above the budget: "
+                + (f"PyTorch's compiler is switched off: {off}" if off else
+                   f"PyTorch compiled nothing of it{why}, and may not try again. Change what "
+                   "cannot be traced, and prepare the model once more"),
+                LoadlineWarning, stacklevel=2)
         return output
 
     return run

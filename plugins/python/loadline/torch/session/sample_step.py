@@ -18,7 +18,7 @@ from loadline.torch.compat.trained_leaves import trained_leaves
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.compiler import current_tier, refuse_switched_off
 from loadline.torch.session.module_attributes import ModuleAttributes
 from loadline.torch.session.session import Session
 from loadline.torch.session.written_inputs import WrittenInputs
@@ -101,6 +101,18 @@ def _scalar(output: Any) -> torch.Tensor:
         [loss.sum() for loss in losses]).sum()
 
 
+class _Through(torch.autograd.Function):
+    """The same tensor as a result, to which a loss may write, as to the model's output."""
+
+    @staticmethod
+    def forward(_context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach()
+
+    @staticmethod
+    def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
 def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
     """Raises InvalidArgument for a loss_fn that takes other arguments."""
     try:
@@ -161,8 +173,10 @@ class Loss:
         outputs = _with_gradient(output)
         self.held_bytes = 0
         ends = {id(one): one.detach().requires_grad_() for one in outputs}
+        inner = {key: _Through.apply(end) for key, end in ends.items()}
         cut = map_leaves(
-            lambda leaf: ends.get(id(leaf), leaf), output)
+            lambda leaf: inner.get(id(leaf), leaf), output)
+        del inner
         cuda = next((one.device for one in outputs if one.device.type == "cuda"), None)
         if cuda is not None:
             self.forward_peak_bytes = torch.cuda.max_memory_allocated(cuda)
@@ -309,6 +323,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     graphs = session.graphs
     if not graphs:
         torch_internals.say_nothing_compiled()
+        refuse_switched_off()
         reasons = [reason for reason, count in torch_internals.break_count().items()
                    if count > breaks.get(reason, 0)]
         raise LoadlineError(

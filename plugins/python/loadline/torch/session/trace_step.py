@@ -17,7 +17,7 @@ from loadline.torch.problem.parameters import places_in
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.session.compiler import rewrite, wants_heads
+from loadline.torch.session.compiler import refuse_switched_off, rewrite, wants_heads
 from loadline.torch.session.sample_step import NO_HEAD, arguments_of
 from loadline.torch.solve.options import Options
 
@@ -68,10 +68,12 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options,
     except Exception as error:
         if tracer.traced is None:
             torch_internals.raise_own(error)
+            refuse_switched_off()
             raise Unsupported(
                 f"the model cannot be traced as one graph: {error}") from error
     finally:
         torch_internals.forget_compiled(model)
     if tracer.traced is None:
+        refuse_switched_off()
         raise LoadlineError("no traced part of the model needs a gradient")
     return tracer
