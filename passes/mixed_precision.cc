@@ -144,19 +144,20 @@ class Caster {
   }
 
   // Whether the node looks rows of a parameter up, or is elementwise on one
-  // that is no bias of a product: autocast casts parameters for products only.
+  // that is no bias of a product, or on what comes from inputs: autocast casts
+  // these for products only. A single number widens nothing.
   bool ReadsWhole(const Node& node) const {
     const bool sums = node.op == "Add" || node.op == "Sub" || node.op == "Mul";
     if (!sums && node.op != "Gather") return false;
-    const auto is_parameter = [this](ValueId id) {
-      const models::Value& value = graph_.value(id);
-      return value.kind == models::ValueKind::kParameter &&
-             value.type.dtype == DType::kF32;
-    };
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      if (id == kNoValue || !is_parameter(id)) return false;
-      return node.op != "Add" ||
-             !IsProduct(node.inputs[0] == id ? node.inputs[1] : node.inputs[0]);
+      const models::Value& value = graph_.value(id);
+      if (value.type.dtype != DType::kF32) return false;
+      if (value.kind != models::ValueKind::kParameter) {
+        return given_[Index(id)] && value.type.rank() > 0;
+      }
+      const bool is_bias = node.op == "Add" && value.type.rank() == 1 &&
+                           IsProduct(node.inputs[node.inputs[0] == id ? 1 : 0]);
+      return !is_bias;
     });
   }
 

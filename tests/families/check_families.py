@@ -10,7 +10,7 @@ For every row of *_families.py and each exporter: `loadline check`, and the part
 
     train    the loss and every gradient of the first step, from one step of SGD, and
              the losses of 20 steps
-    bf16     the first step's loss and gradients with --precision bf16
+    bf16     the first step's loss and gradients with --precision autocast
     budgets  the bits of weights trained for 2 steps, all kept, at 50 % and at the
              smallest budget, with short searches
 

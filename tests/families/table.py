@@ -17,7 +17,7 @@ it on the same batches as PyTorch, without dropout. It wrote this page.
 | gradient | largest difference of a parameter's gradient from PyTorch's in double, norm-wise; passes within 1e-4 |
 | 20 steps | largest relative difference of a loss in 20 steps of SGD; passes within 1e-3 |
 | rounding | by how much the losses of PyTorch's own 20 steps differ between fp32, double, and double from weights that are off by fp32's rounding; - where it was not computed |
-| bf16 | error of the first step's gradients with `--precision bf16` against PyTorch's in fp32, all parameters together, in units of the largest error of PyTorch's own autocast to bf16 on a CPU in 4 draws; passes within {compare.BF16_LIMIT}; - where PyTorch has none, or it was not run |
+| bf16 | error of the first step's gradients with `--precision autocast` against PyTorch's in fp32, all parameters together, in units of the largest error of PyTorch's own autocast to bf16 on a CPU in 4 draws; passes within {compare.BF16_LIMIT}; - where PyTorch has none, or it was not run |
 | same bits | whether weights trained for 2 steps have the same bits at 50 % and at the smallest budget as with everything kept, or at the smallest only, where 50 % had no plan; - where it was not run |
 
 Where PyTorch's own gradient or loss moves by more than a tenth of a limit when weights are
@@ -31,10 +31,9 @@ rule of `mobileone_s0` and `skresnet18` within 3.1e-10 of finite differences in 
 leaves rounding as the likely cause there. How far a gradient moves is the
 largest of several draws, so a row that fails in *gradient* alone may be such a flip.
 
-Loadline's bf16 is narrower than PyTorch's autocast where values are added up from layer to
-layer: there PyTorch keeps fp32, because one of the two operands is, and Loadline keeps bf16.
-In most rows that fail in *bf16* alone, the gradient of an embedding, at the end of that sum,
-is the largest part of the error.
+`--precision bf16` is narrower than PyTorch's autocast where values are added up from layer to
+layer: there PyTorch keeps fp32, because one of the two operands is. With it 17 of these rows
+were above the limit, most of them by the gradient of an embedding, at the end of that sum.
 
 The older exporter leaves no trace of `detach()` in a file, so *capsules* and
 *vector_quantized* train differently from PyTorch there. Of a file without marks a tensor

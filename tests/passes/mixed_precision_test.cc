@@ -276,6 +276,20 @@ TEST(MixedPrecision, AutocastKeepsTheSumThatLayersAddToInFloats) {
   }
 }
 
+// A single number is none, as in PyTorch.
+TEST(MixedPrecision, AutocastKeepsSumsWithInputsInFloats) {
+  Builder b;
+  const ValueId image = b.Input("image", {2, 4});
+  const ValueId product = b.Op("MatMul", {image, b.Parameter("w", {4, 4})});
+  const ValueId sum = b.Op("Add", {image, product});
+  const ValueId half = b.Op("Mul", {product, b.Scalar(0.5f)});
+  b.Output(sum);
+  b.Output(half);
+  Mixed(b, Precision::kAutocast);
+  EXPECT_EQ(b.graph.value(sum).type.dtype, DType::kF32);
+  EXPECT_EQ(b.graph.value(half).type.dtype, DType::kBF16);
+}
+
 TEST(PrecisionFromName, KnowsThree) {
   EXPECT_EQ(*PrecisionFromName("fp32"), Precision::kF32);
   EXPECT_EQ(*PrecisionFromName("bf16"), Precision::kBF16);
