@@ -5,10 +5,13 @@ import gc
 import logging
 import pathlib
 import pickle
+import sys
 import threading
+import time
 import unittest
 import warnings
 import weakref
+from unittest import mock
 
 import torch
 
@@ -227,6 +230,33 @@ class Sessions(unittest.TestCase):
             self.assertEqual(graph.options.budget, budget)
             self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
             self.assertEqual(graph.measured_bytes, graph.peak_bytes)
+
+
+class OneAtATime(unittest.TestCase):
+    def test_two_threads_prepare_one_after_the_other(self):
+        inside, most, errors = set(), [], []
+
+        def note(*arguments):
+            inside.add(threading.get_ident())
+            most.append(len(inside))
+            time.sleep(0.2)  # the other thread would be here meanwhile
+            inside.discard(threading.get_ident())
+            raise loadline.InvalidArgument("noted")
+
+        def work():
+            try:
+                lt.prepare(torch.nn.Linear(2, 2), sample=torch.ones(1, 2), budget="100%")
+            except BaseException as error:
+                errors.append(str(error))
+
+        with mock.patch.object(sys.modules["loadline.torch.session.prepare"],
+                               "_check_arguments", note):
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual((most, errors), ([1, 1], ["noted", "noted"]))
 
 
 class Tables(unittest.TestCase):
