@@ -32,7 +32,7 @@ leaves rounding as the likely cause there. How far a gradient moves is the
 largest of several draws, so a row that fails in *gradient* alone may be such a flip.
 
 `--precision bf16` is narrower than PyTorch's autocast where values are added up from layer to
-layer: there PyTorch keeps fp32, because one of the two operands is. With it 17 of these rows
+layer: there PyTorch keeps fp32, because one of the two operands is. With it 13 of these rows
 were above the limit, most of them by the gradient of an embedding, at the end of that sum.
 
 The older exporter leaves no trace of `detach()` in a file, so *capsules* and
