@@ -152,12 +152,13 @@ class Caster {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       const models::Value& value = graph_.value(id);
       if (value.type.dtype != DType::kF32) return false;
-      if (value.kind != models::ValueKind::kParameter) {
-        return given_[Index(id)] && value.type.rank() > 0;
-      }
-      const bool is_bias = node.op == "Add" && value.type.rank() == 1 &&
+      const bool trained = value.kind == models::ValueKind::kParameter;
+      const bool frozen = value.kind == models::ValueKind::kConstant;
+      const bool is_bias = node.op == "Add" && (trained || frozen) &&
+                           value.type.rank() == 1 &&
                            IsProduct(node.inputs[node.inputs[0] == id ? 1 : 0]);
-      return !is_bias;
+      if (is_bias) return false;
+      return trained || (given_[Index(id)] && value.type.rank() > 0);
     });
   }
 
