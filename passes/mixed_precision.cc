@@ -135,7 +135,8 @@ class Caster {
 
   bool IsWide(const Node& node) const {
     if (IsWideSource(node.op)) return true;
-    if (autocast_ && (node.op == "LayerNormalization" || ReadsWhole(node))) {
+    if (autocast_ &&
+        (node.op == "LayerNormalization" || HasFloatOperand(node))) {
       return true;
     }
     return (PassesWideOn(node.op) || (autocast_ && node.op == "Dropout")) &&
@@ -146,7 +147,7 @@ class Caster {
   // Whether the node looks rows of a parameter up, or is elementwise on one
   // that is no bias of a product, or on what comes from inputs: autocast casts
   // these for products only. A single number widens nothing.
-  bool ReadsWhole(const Node& node) const {
+  bool HasFloatOperand(const Node& node) const {
     const bool sums = node.op == "Add" || node.op == "Sub" || node.op == "Mul";
     if (!sums && node.op != "Gather") return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
