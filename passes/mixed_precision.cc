@@ -135,7 +135,8 @@ class Caster {
 
   bool IsWide(const Node& node) const {
     if (IsWideSource(node.op)) return true;
-    if (autocast_ && (node.op == "LayerNormalization" || ReadsWhole(node))) {
+    if (autocast_ &&
+        (node.op == "LayerNormalization" || HasFloatOperand(node))) {
       return true;
     }
     return (PassesWideOn(node.op) || (autocast_ && node.op == "Dropout")) &&
@@ -146,18 +147,19 @@ class Caster {
   // Whether the node looks rows of a parameter up, or is elementwise on one
   // that is no bias of a product, or on what comes from inputs: autocast casts
   // these for products only. A single number widens nothing.
-  bool ReadsWhole(const Node& node) const {
+  bool HasFloatOperand(const Node& node) const {
     const bool sums = node.op == "Add" || node.op == "Sub" || node.op == "Mul";
     if (!sums && node.op != "Gather") return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       const models::Value& value = graph_.value(id);
       if (value.type.dtype != DType::kF32) return false;
-      if (value.kind != models::ValueKind::kParameter) {
-        return given_[Index(id)] && value.type.rank() > 0;
-      }
-      const bool is_bias = node.op == "Add" && value.type.rank() == 1 &&
+      const bool trained = value.kind == models::ValueKind::kParameter;
+      const bool frozen = value.kind == models::ValueKind::kConstant;
+      const bool is_bias = node.op == "Add" && (trained || frozen) &&
+                           value.type.rank() == 1 &&
                            IsProduct(node.inputs[node.inputs[0] == id ? 1 : 0]);
-      return !is_bias;
+      if (is_bias) return false;
+      return trained || (given_[Index(id)] && value.type.rank() > 0);
     });
   }
 

@@ -290,6 +290,18 @@ TEST(MixedPrecision, AutocastKeepsSumsWithInputsInFloats) {
   EXPECT_EQ(b.graph.value(half).type.dtype, DType::kBF16);
 }
 
+TEST(MixedPrecision, AutocastTakesAFrozenBiasAsABias) {
+  Builder b;
+  const ValueId product =
+      b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 3})});
+  const ValueId bias = b.Parameter("bias", {3});
+  b.graph.value(bias).kind = models::ValueKind::kConstant;
+  const ValueId sum = b.Op("Add", {product, bias});
+  b.Output(sum);
+  Mixed(b, Precision::kAutocast);
+  EXPECT_EQ(b.graph.value(sum).type.dtype, DType::kBF16);
+}
+
 TEST(PrecisionFromName, KnowsThree) {
   EXPECT_EQ(*PrecisionFromName("fp32"), Precision::kF32);
   EXPECT_EQ(*PrecisionFromName("bf16"), Precision::kBF16);

@@ -168,8 +168,7 @@ void AddDeviceFlag(CLI::App* app, std::string* device) {
 void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   AddDeviceFlag(app, &flags->device);
   Last(app, "--budget", &flags->budget,
-       "Device bytes (3GiB, 500MB), a share of the peak with everything kept "
-       "(60%), or smallest; default: keep all")
+       "3GiB, 60% of the peak, or smallest (default: all)")
       ->type_name("BYTES");
   app->add_flag("--no-recompute", flags->no_recompute, "Do not recompute");
   app->add_flag("--no-offload", flags->no_offload,
