@@ -10,7 +10,8 @@
 // A number that bf16 would round makes the operator f32 too, since PyTorch does
 // not round it. What elementwise operators compute from the model's inputs and
 // constants alone, such as the angles of encoded positions, is f32 up to where
-// it meets another value. Tested in tests/passes/mixed_precision_test.cc.
+// it meets another value. With kAutocast it stays so, and more values are wide
+// (mixed_precision.h). Tested in tests/passes/mixed_precision_test.cc.
 #include "passes/mixed_precision.h"
 
 #include <algorithm>
@@ -133,13 +134,20 @@ class Caster {
     return id != kNoValue && Index(id) < wide_.size() && wide_[Index(id)];
   }
 
+  // Whether the node takes and gives f32 where it is wide.
+  bool KeepsWide(const Node& node) const {
+    return PassesWideOn(node.op) ||
+           (autocast_ &&
+            (node.op == "LayerNormalization" || node.op == "Dropout"));
+  }
+
   bool IsWide(const Node& node) const {
     if (IsWideSource(node.op)) return true;
     if (autocast_ &&
         (node.op == "LayerNormalization" || HasFloatOperand(node))) {
       return true;
     }
-    return (PassesWideOn(node.op) || (autocast_ && node.op == "Dropout")) &&
+    return KeepsWide(node) &&
            std::any_of(node.inputs.begin(), node.inputs.end(),
                        [this](ValueId id) { return IsWideValue(id); });
   }
@@ -155,17 +163,12 @@ class Caster {
       if (value.type.dtype != DType::kF32) return false;
       const bool trained = value.kind == models::ValueKind::kParameter;
       const bool frozen = value.kind == models::ValueKind::kConstant;
-      const bool is_bias = node.op == "Add" && (trained || frozen) &&
-                           value.type.rank() == 1 &&
-                           IsProduct(node.inputs[node.inputs[0] == id ? 1 : 0]);
+      const bool is_bias =
+          node.op == "Add" && (trained || frozen) && value.type.rank() == 1 &&
+          is_product_[Index(node.inputs[node.inputs[0] == id ? 1 : 0])];
       if (is_bias) return false;
       return trained || (given_[Index(id)] && value.type.rank() > 0);
     });
-  }
-
-  bool IsProduct(ValueId id) const {
-    return id != kNoValue && Index(id) < is_product_.size() &&
-           is_product_[Index(id)];
   }
 
   // Whether the node's results come from inputs and constants alone.
@@ -215,11 +218,7 @@ class Caster {
     if (MovesElements(node.op) || (curve != nullptr && !curve->wide)) {
       return AnyLow(node) ? DType::kBF16 : DType::kF32;
     }
-    if (IsWideValue(node.outputs[0]) &&
-        (PassesWideOn(node.op) || node.op == "LayerNormalization" ||
-         node.op == "Dropout")) {
-      return DType::kF32;
-    }
+    if (KeepsWide(node) && IsWideValue(node.outputs[0])) return DType::kF32;
     if (HasFineNumber(node)) return DType::kF32;
     const auto found = LowPrecisionInputs().find(node.op);
     if (found == LowPrecisionInputs().end() || input >= found->second) {

@@ -31,8 +31,7 @@ enum class Precision { kF32, kBF16, kAutocast };
 absl::StatusOr<Precision> PrecisionFromName(absl::string_view name);
 
 // `precision` is not kF32.
-absl::Status MixedPrecision(models::Graph& graph,
-                            Precision precision = Precision::kBF16);
+absl::Status MixedPrecision(models::Graph& graph, Precision precision);
 
 }  // namespace loadline::passes
 

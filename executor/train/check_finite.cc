@@ -58,15 +58,14 @@ bool AllFinite(const models::TensorType& type,
 std::optional<InputRow> FirstNotFinite(
     const models::Graph& graph, absl::Span<const std::byte* const> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const models::Value& value = graph.value(graph.inputs[i]);
-    const models::TensorType& type = value.type;
+    const models::TensorType& type = graph.value(graph.inputs[i]).type;
     const int64_t rows = type.dims.empty() ? 1 : type.dims[0];
     if (rows == 0) continue;
     const int64_t row_bytes = type.bytes() / rows;
     for (int64_t row = 0; row < rows; ++row) {
       if (!AllFinite(type, {inputs[i] + row * row_bytes,
                             static_cast<size_t>(row_bytes)})) {
-        return InputRow{.input = value.name, .row = row, .rows = rows};
+        return InputRow{.input = i, .row = row, .rows = rows};
       }
     }
   }

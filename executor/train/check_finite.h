@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -22,7 +21,7 @@ absl::Status CheckFinite(Program& program);
 
 // A row of an input, counted from 0, of the `rows` along its first axis.
 struct InputRow {
-  std::string input;
+  size_t input = 0;  // of the graph's inputs
   int64_t row = 0;
   int64_t rows = 0;
 };

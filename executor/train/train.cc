@@ -221,17 +221,23 @@ class Run {
   // in example 5 of the data"; or "".
   std::string CauseInData(int64_t step,
                           absl::Span<const std::byte* const> batch) {
-    const std::optional<InputRow> found =
-        FirstNotFinite(program_.graph(), batch);
+    const models::Graph& graph = program_.graph();
+    const std::optional<InputRow> found = FirstNotFinite(graph, batch);
     if (!found.has_value()) return "";
-    // Inputs of micro-batches, and those that every step gets, have other rows.
+    const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
+    const size_t part = found->input % parts;
+    const size_t row = part * static_cast<size_t>(found->rows) +
+                       static_cast<size_t>(found->row);
+    // An input that every step gets has other rows.
+    const bool has_examples =
+        found->rows * static_cast<int64_t>(parts) == batcher_.batch();
     const std::string where =
-        found->rows == batcher_.batch()
-            ? absl::StrCat("example ", batcher_.Examples(step)[found->row],
-                           " of the data")
-            : "this step's data";
-    return absl::StrCat("; '", found->input, "' has an infinity or NaN in ",
-                        where);
+        has_examples ? absl::StrCat("example ", batcher_.Examples(step)[row],
+                                    " of the data")
+                     : "this step's data";
+    const models::ValueId array = graph.inputs[found->input - part];
+    return absl::StrCat("; '", graph.value(array).name,
+                        "' has an infinity or NaN in ", where);
   }
 
   absl::Status Diverged(absl::string_view what, int64_t step,

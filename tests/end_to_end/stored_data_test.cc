@@ -78,6 +78,28 @@ TEST(StoredData, NeedsNoMemoryForData) {
   EXPECT_NE(memory.exit_code, 0);
 }
 
+// Of an example in the last micro-batch, in memory and stored.
+TEST(StoredData, NamesTheExampleThatIsNoNumber) {
+  const std::string data = MakeData("nan", 64, /*zeros=*/true);
+  const std::string path = data + "/image.npy";
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  const uint32_t nan = 0x7fc00000;
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path)) -
+             3 * 256);  // the image of example 61
+  file.write(reinterpret_cast<const char*>(&nan), sizeof(nan));
+  file.close();
+  for (const char* parts : {"1", "4"}) {
+    for (const char* memory : {"1GiB", "0B"}) {
+      const auto run = RunLoadline(
+          RunOn(data, {"--steps", "2", "--no-shuffle", "--micro-batches", parts,
+                       "--data-memory", memory}));
+      EXPECT_EQ(run.exit_code, 2);
+      EXPECT_THAT(run.err, HasSubstr("at step 2 of 2; 'image' has an infinity "
+                                     "or NaN in example 61 of the data"));
+    }
+  }
+}
+
 TEST(StoredData, NamesWhatAFolderLacks) {
   const std::string folder = TestFolder("lacks");
   const auto result = RunLoadline(RunOn(folder, {"--steps", "1"}));
