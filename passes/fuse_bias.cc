@@ -45,7 +45,8 @@ class BiasFuser {
   // The MatMul that computes `made`, if it can take `bias`.
   const Node* ProductOf(const Node& add, ValueId made, ValueId bias) const {
     const Node* product = nodes_.MakerForOneReader(made);
-    if (product == nullptr || made == bias || product->op != "MatMul") {
+    if (product == nullptr || made == bias || product->op != "MatMul" ||
+        product->attributes.Flag("exact")) {  // a Gemm may be rounded
       return nullptr;
     }
     const TensorType& x = TypeOf(product->inputs[0]);

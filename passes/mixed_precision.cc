@@ -11,7 +11,11 @@
 // not round it. What elementwise operators compute from the model's inputs and
 // constants alone, such as the angles of encoded positions, is f32 up to where
 // it meets another value. With kAutocast it stays so, and more values are wide
-// (mixed_precision.h). Tested in tests/passes/mixed_precision_test.cc.
+// (mixed_precision.h).
+//
+// A product with a table that bf16 would round (the weights of a Resize, the
+// sines of a DFT) is computed in f32, and its result counts as bf16 if its
+// operand was. Tested in tests/passes/mixed_precision_test.cc.
 #include "passes/mixed_precision.h"
 
 #include <algorithm>
@@ -23,6 +27,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "models/ops/curves.h"
 #include "models/ops/operator.h"
 #include "planner/base/status_macros.h"
@@ -95,6 +100,7 @@ class Caster {
     graph_.nodes.clear();
     wide_.assign(graph_.values.size(), false);
     is_product_.assign(graph_.values.size(), false);
+    counts_as_low_.assign(graph_.values.size(), false);
     for (const models::Value& value : graph_.values) {
       given_.push_back(value.kind == models::ValueKind::kInput ||
                        value.kind == models::ValueKind::kConstant);
@@ -103,9 +109,11 @@ class Caster {
       const bool wide = IsWide(node);
       const bool given = IsGiven(node);
       const bool product = node.op == "MatMul" || node.op == "Conv";
+      const bool low = !wide && CountsAsLow(node);
       for (ValueId id : node.outputs) {
         wide_[Index(id)] = wide;
         is_product_[Index(id)] = product;
+        counts_as_low_[Index(id)] = low;
         given_[Index(id)] = given;
       }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -123,10 +131,21 @@ class Caster {
  private:
   DType TypeOf(ValueId id) const { return graph_.value(id).type.dtype; }
 
+  // Whether the value is bf16, or would be but for a table.
+  bool IsLow(ValueId id) const {
+    return id != kNoValue &&
+           (TypeOf(id) == DType::kBF16 ||
+            (Index(id) < counts_as_low_.size() && counts_as_low_[Index(id)]));
+  }
+
   bool AnyLow(const Node& node) const {
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id != kNoValue && TypeOf(id) == DType::kBF16;
-    });
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return IsLow(id); });
+  }
+
+  bool CountsAsLow(const Node& node) const {
+    return (IsProductWithFineTable(node) || MovesElements(node.op)) &&
+           AnyLow(node);
   }
 
   // Values that exist before the pass; a cast is as wide as its original.
@@ -136,7 +155,7 @@ class Caster {
 
   // Whether the node takes and gives f32 where it is wide.
   bool KeepsWide(const Node& node) const {
-    return PassesWideOn(node.op) ||
+    return PassesWideOn(node.op) || IsProductWithFineTable(node) ||
            (autocast_ &&
             (node.op == "LayerNormalization" || node.op == "Dropout"));
   }
@@ -173,7 +192,8 @@ class Caster {
 
   // Whether the node's results come from inputs and constants alone.
   bool IsGiven(const Node& node) const {
-    return (PassesWideOn(node.op) || node.op == "Cast") &&
+    return (PassesWideOn(node.op) || node.op == "Cast" ||
+            IsProductWithFineTable(node)) &&
            std::all_of(node.inputs.begin(), node.inputs.end(), [this](auto id) {
              return id == kNoValue || given_[Index(id)];
            });
@@ -184,24 +204,36 @@ class Caster {
     if (node.op != "Add" && node.op != "Sub" && node.op != "Mul") return false;
     return std::any_of(
         node.inputs.begin(), node.inputs.end(), [this](ValueId id) {
-          const models::Value& value = graph_.value(id);
-          if (value.kind != models::ValueKind::kConstant ||
-              value.type.dtype != DType::kF32 || value.type.elements() != 1 ||
-              value.initial->data == nullptr) {
-            return false;
-          }
-          // bf16 has the upper half of the bits.
-          return (std::bit_cast<uint32_t>(value.initial->as<float>()[0]) &
-                  0xffffu) != 0;
+          return graph_.value(id).type.elements() == 1 && HasFineElement(id);
         });
   }
 
-  // Whether every float input is bf16 already.
+  bool IsProductWithFineTable(const Node& node) const {
+    return node.op == "MatMul" && node.attributes.Flag("exact") &&
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [this](ValueId id) { return HasFineElement(id); });
+  }
+
+  // Whether the value is a constant and has a number that bf16 does not have.
+  bool HasFineElement(ValueId id) const {
+    const models::Value& value = graph_.value(id);
+    if (value.kind != models::ValueKind::kConstant ||
+        value.type.dtype != DType::kF32 || value.initial->data == nullptr) {
+      return false;
+    }
+    const absl::Span<const float> elements = value.initial->as<float>();
+    // bf16 has the upper half of the bits.
+    return std::any_of(elements.begin(), elements.end(), [](float x) {
+      return (std::bit_cast<uint32_t>(x) & 0xffffu) != 0;
+    });
+  }
+
+  // Whether every float input is bf16, or counts as it.
   bool AllLow(const Node& node) const {
-    return std::none_of(node.inputs.begin(), node.inputs.end(),
-                        [&](ValueId id) {
-                          return id != kNoValue && TypeOf(id) == DType::kF32;
-                        });
+    return std::none_of(
+        node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+          return id != kNoValue && TypeOf(id) == DType::kF32 && !IsLow(id);
+        });
   }
 
   // The type in which a node takes this input, if it is a float.
@@ -214,12 +246,15 @@ class Caster {
     if (node.op == "Concat") {
       return AllLow(node) ? DType::kBF16 : DType::kF32;
     }
+    if (MovesElements(node.op)) return TypeOf(node.inputs[input]);
     const models::CurveFacts* curve = models::FindCurve(node.op);
-    if (MovesElements(node.op) || (curve != nullptr && !curve->wide)) {
+    if (curve != nullptr && !curve->wide) {
       return AnyLow(node) ? DType::kBF16 : DType::kF32;
     }
     if (KeepsWide(node) && IsWideValue(node.outputs[0])) return DType::kF32;
-    if (HasFineNumber(node)) return DType::kF32;
+    if (HasFineNumber(node) || IsProductWithFineTable(node)) {
+      return DType::kF32;
+    }
     const auto found = LowPrecisionInputs().find(node.op);
     if (found == LowPrecisionInputs().end() || input >= found->second) {
       return DType::kF32;
@@ -275,6 +310,7 @@ class Caster {
   const bool autocast_;
   std::vector<bool> wide_;
   std::vector<bool> is_product_;
+  std::vector<bool> counts_as_low_;
   std::vector<bool> given_;
   std::map<ValueId, ValueId> other_;  // the same value in the other type
 };

@@ -145,7 +145,8 @@ absl::Status Dft(Importer& importer, const onnx::NodeProto& node) {
   }
   Ints flat = lines;
   flat.push_back(t.in * t.parts);
-  x = e.Emit("MatMul", {e.Reshape(x, flat), e.Constant(Matrix(t))});
+  x = e.Emit("MatMul", {e.Reshape(x, flat), e.Constant(Matrix(t))},
+             {{"exact", int64_t{1}}});
   Ints result = lines;
   result.push_back(t.out);
   result.push_back(t.out_parts);
@@ -205,7 +206,7 @@ absl::Status Stft(Importer& importer, const onnx::NodeProto& node) {
       x, EmitTake(importer, node, x, 1, FramePositions(frames, step, t.in)));
   Emitter e(importer, node);
   x = e.Reshape(x, {dims[0], frames, t.in * t.parts});
-  x = e.Emit("MatMul", {x, e.Constant(Matrix(t))});
+  x = e.Emit("MatMul", {x, e.Constant(Matrix(t))}, {{"exact", int64_t{1}}});
   return e.Define(0, e.Reshape(x, {dims[0], frames, t.out, t.out_parts}));
 }
 

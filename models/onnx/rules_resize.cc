@@ -183,8 +183,9 @@ absl::StatusOr<ValueId> MixInner(Importer& importer,
   const ValueId matrix =
       importer.UseTensor(absl::StrCat(node.name(), "/weights"),
                          MakeTensor({DType::kF32, shape}, weights.data()));
-  return last ? importer.EmitValue(node, "MatMul", {x, matrix}, {})
-              : importer.EmitValue(node, "MatMul", {matrix, x}, {});
+  const std::vector<ValueId> operands =
+      last ? std::vector{x, matrix} : std::vector{matrix, x};
+  return importer.EmitValue(node, "MatMul", operands, {{"exact", int64_t{1}}});
 }
 
 // The same along any axis; an outer one changes places with the last.

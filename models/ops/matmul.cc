@@ -271,7 +271,8 @@ std::vector<Operator> MatMulOperators() {
   matmul.cost = ProductCost;
   matmul.row_cuts = CutMatMul;
   matmul.attributes = {{"trans_a", AttributeKind::kInt},
-                       {"trans_b", AttributeKind::kInt}};
+                       {"trans_b", AttributeKind::kInt},
+                       {"exact", AttributeKind::kInt}};
   Operator gemm;
   gemm.name = "Gemm";
   gemm.min_inputs = 2;

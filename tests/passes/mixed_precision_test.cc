@@ -150,6 +150,70 @@ TEST(MixedPrecision, DoesNotRoundNumbers) {
   }
 }
 
+// A constant of one number everywhere.
+ValueId Table(Builder& b, std::vector<int64_t> dims, float number) {
+  const models::TensorType type = {DType::kF32, std::move(dims)};
+  const std::vector<float> contents(static_cast<size_t>(type.elements()),
+                                    number);
+  return b.graph.AddConstant("table",
+                             models::MakeTensor(type, contents.data()));
+}
+
+TEST(MixedPrecision, DoesNotRoundTheTableOfAnOperator) {
+  const struct {
+    float number;
+    bool exact;
+    DType type;  // of the product
+  } kCases[] = {{0.1f, true, DType::kF32},
+                {0.25f, true, DType::kBF16},
+                {0.1f, false, DType::kBF16}};
+  for (const auto& c : kCases) {
+    Builder b;
+    const ValueId x =
+        b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+    const ValueId y = b.Op("MatMul", {x, Table(b, {4, 4}, c.number)},
+                           {{"exact", int64_t{c.exact}}});
+    b.Output(y);
+    (void)Mixed(b);
+    EXPECT_EQ(b.graph.value(y).type.dtype, c.type) << c.number;
+  }
+}
+
+// A resized value that is moved, and joined with what came by another way.
+TEST(MixedPrecision, GoesOnInBf16BehindATable) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+  const ValueId y = b.Op(
+      "Reshape",
+      {b.Op("MatMul", {x, Table(b, {4, 4}, 0.1f)}, {{"exact", int64_t{1}}})},
+      {{"shape", Ints{2, 4}}});
+  const ValueId joined = b.Op("Concat", {y, x}, {{"axis", int64_t{0}}});
+  const ValueId curve = b.Op("Mish", {y});
+  b.Output(b.Op("Add",
+                {joined, b.Op("Concat", {curve, x}, {{"axis", int64_t{0}}})}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Cast(x) {to=bf16}\n%1 = Cast(w) {to=bf16}\n"
+            "%2 = MatMul(%0, %1)\n%3 = Cast(%2) {to=f32}\n"
+            "%4 = MatMul(%3, table) {exact=1}\n"
+            "%5 = Reshape(%4) {shape=[2,4]}\n%6 = Cast(%5) {to=bf16}\n"
+            "%7 = Concat(%6, %2) {axis=0}\n%8 = Mish(%6)\n"
+            "%9 = Concat(%8, %2) {axis=0}\n%10 = Add(%7, %9)\n"
+            "%11 = Cast(%10) {to=f32}\noutput %11\n");
+}
+
+// Of the data alone: a spectrogram.
+TEST(MixedPrecision, ComputesTablesOfTheInputInFloats) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {2, 4}), Table(b, {4, 4}, 0.1f)},
+           {{"exact", int64_t{1}}});
+  const ValueId square = b.Op("Mul", {x, x});
+  b.Output(b.Op("MatMul", {square, b.Parameter("w", {4, 4})}));
+  (void)Mixed(b);
+  EXPECT_EQ(b.graph.value(square).type.dtype, DType::kF32);
+}
+
 TEST(MixedPrecision, SoftplusIsWideAndOtherCurvesTakeWhatComes) {
   Builder b;
   const ValueId x =
