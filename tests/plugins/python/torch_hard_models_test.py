@@ -1,7 +1,8 @@
 """Models that are hard to plan, at seven budgets: PyTorch's bits, and no byte more than the
 plan says.
 
-LOADLINE_BUDGETS=7 takes every budget; without it each model has two of them.
+LOADLINE_BUDGETS=7 takes every budget; without it each model has the smallest, and every
+third 75 % too.
 """
 import functools
 import os
@@ -16,8 +17,8 @@ from loadline.torch.session.session import session_of_model
 from steps import same_bits
 from training import OPTIONS
 
-BUDGETS = ("75%", "smallest", "100%", "90%", "60%", "50%", "40%")
-COUNT = int(os.environ.get("LOADLINE_BUDGETS", "2"))
+BUDGETS = ("smallest", "75%", "100%", "90%", "60%", "50%", "40%")
+COUNT = int(os.environ.get("LOADLINE_BUDGETS", "0"))
 
 
 def steps(model, call, batch, optimizer):
@@ -76,8 +77,8 @@ class HardModels(unittest.TestCase):
             graph.plan.budget_bytes for graph in prepared.graphs))
 
     def test_keep_every_budget_and_have_pytorchs_bits(self):
-        for name in HARD_MODELS:
-            for budget in BUDGETS[:COUNT]:
+        for i, name in enumerate(HARD_MODELS):
+            for budget in BUDGETS[:COUNT or (2 if i % 3 == 0 else 1)]:
                 with self.subTest(name, budget=budget):
                     self.check(name, budget)
 

@@ -28,7 +28,7 @@ def large_head(words=4000, tied=False, dtype=torch.float32):
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=words, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        vocab_size=words, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, use_cache=False,
         tie_word_embeddings=tied)).to(dtype)
     tokens = torch.randint(words, (8, 64), generator=torch.Generator().manual_seed(1))
