@@ -33,11 +33,7 @@ largest of several draws, so a row that fails in *gradient* alone may be such a 
 
 `--precision bf16` is narrower than PyTorch's autocast where values are added up from layer to
 layer: there PyTorch keeps fp32, because one of the two operands is. With it 13 of these rows
-were above the limit, most of them by the gradient of an embedding, at the end of that sum. Rows
-of *torchvision*, *torch* and *dynamo*, and ten of *timm* (`hiera_tiny_224`,
-`inception_next_atto`, `res2net50_26w_4s`, `rexnet_100`, `selecsls42`,
-`sequencer2d_s`, `skresnet18`, `starnet_s1`, `visformer_tiny`, `vovnet39a`) were not run again:
-their *bf16* is of `--precision bf16`.
+were above the limit, most of them by the gradient of an embedding, at the end of that sum.
 
 The older exporter leaves no trace of `detach()` in a file, so *capsules* and
 *vector_quantized* train differently from PyTorch there. Of a file without marks a tensor
