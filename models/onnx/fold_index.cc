@@ -196,12 +196,33 @@ FoldResult OneHot(const FoldContext& c) {
   return One(Pick(values, dims, picked));
 }
 
+// A column of places on the axes for each element that is not zero, in order.
+// Of a scalar, as ONNX says, no axis.
+FoldResult NonZero(const FoldContext& c) {
+  const Wide& x = *c.in[0];
+  std::vector<int64_t> found;  // positions of elements
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (x.real() ? x.reals[at] != 0 : x.ints[at] != 0) found.push_back(i);
+  }
+  Wide places = {.dims = {Rank(x), static_cast<int64_t>(found.size())}};
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(places.dims));
+  const Ints strides = RowMajorStrides(x.dims);
+  for (size_t axis = 0; axis < x.dims.size(); ++axis) {
+    for (int64_t i : found) {
+      places.ints.push_back(i / strides[axis] % x.dims[axis]);
+    }
+  }
+  return One(std::move(places));
+}
+
 }  // namespace
 
 FoldRule FindIndexRule(const std::string& op_type) {
   static const auto* const kRules = new std::map<std::string, FoldRule>{
       {"GatherElements", GatherElements},
       {"GatherND", GatherND},
+      {"NonZero", NonZero},
       {"OneHot", OneHot},
       {"Scatter", ScatterElements},
       {"ScatterElements", ScatterElements},

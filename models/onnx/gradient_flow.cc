@@ -40,6 +40,7 @@ const InputsByOperator& DifferentiableInputs() {
       {"Hardmax", {}},
       {"Less", {}},
       {"LessOrEqual", {}},
+      {"NonZero", {}},
       {"Not", {}},
       {"OneHot", {2}},
       {"Or", {}},

@@ -155,6 +155,23 @@ TEST(Fold, MarksClasses) {
               ElementsAre(5, 1, 1, 1, 1, 5));
 }
 
+// The older exporter writes positions of an assignment to slices with NonZero.
+TEST(Fold, FindsWhatIsNotZero) {
+  EXPECT_THAT(Ints64("a = Constant<value_ints=[0,3,0,-1,2,0]>()"
+                     " s = Constant<value_ints=[2,3]>() m = Reshape(a, s)"
+                     " z = NonZero(m) f = Constant<value_ints=[-1]>()"
+                     " y = Reshape(z, f)"),
+              ElementsAre(0, 1, 1, 1, 0, 1));
+  EXPECT_THAT(Ints64("a = Constant<value_floats=[0.0,0.5]>() z = NonZero(a)"
+                     " f = Constant<value_ints=[-1]>() y = Reshape(z, f)"),
+              ElementsAre(1));
+  EXPECT_THAT(Ints64("a = Constant<value_ints=[0,0]>() z = NonZero(a)"
+                     " y = Shape(z)"),
+              ElementsAre(1, 0));
+  EXPECT_THAT(Ints64("a = Constant<value_int=5>() z = NonZero(a) y = Shape(z)"),
+              ElementsAre(0, 1));
+}
+
 TEST(Fold, SumsUpAlongAnAxis) {
   const std::string m =
       "r = Constant<value_ints=[0,1,2,3,4,5]>()"

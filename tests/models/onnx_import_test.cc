@@ -129,12 +129,12 @@ TEST(ImportOnnx, TakesAxesByNameAndWholeShapes) {
 TEST(ImportOnnx, ListsEveryUnsupportedOperator) {
   const auto imported = ImportText(
       "g (float[2,3,8,8] x) => (float[2,3,4,4] y) {"
-      " [a] u = Det(x) [b] v = Det(x) [c] w = NonZero(u)"
+      " [a] u = Det(x) [b] v = Det(x) [c] w = Unique(u)"
       " [d] z = NonMaxSuppression(x, v) [e] y = Add(w, z) }");
   EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
   const std::string text(imported.status().message());
   EXPECT_THAT(text, HasSubstr("Det x2: a, b"));
-  EXPECT_THAT(text, HasSubstr("NonZero x1: c"));
+  EXPECT_THAT(text, HasSubstr("Unique x1: c"));
   EXPECT_THAT(text, HasSubstr("NonMaxSuppression x1: d"));
   EXPECT_THAT(text, HasSubstr("operators.md"));
   const auto listed = UnsupportedOperators(imported.status());
