@@ -6,6 +6,7 @@ import torch
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.session.session import session_of_model
 from models import MODELS
 from training import COPIES, OPTIONS
 
@@ -62,6 +63,25 @@ class LiveForwards(unittest.TestCase):
             with lt.virtual_device(whole_step=True) as ledger:
                 step(call)
         self.assertLessEqual(ledger.peak_bytes, 4 << 20)
+
+    def test_of_several_sizes_in_a_step_fn_have_a_share_of_the_budget_each(self):
+        def step(call):
+            sum(call(self.batch[0][:size]) for size in (512, 125, 126, 127, 128)).backward()
+
+        call = self.prepare(step_fn=step)
+        prepared = session_of_model(self.model).prepared
+        whole = sum(graph.keep_everything_bytes for graph in prepared.graphs)
+        self.assertEqual(len(prepared.graphs), 5)
+        self.assertLessEqual(sum(graph.plan.budget_bytes for graph in prepared.graphs),
+                             whole * 7 // 10)
+        with warnings.catch_warnings(), lt.virtual_device(whole_step=True) as ledger:
+            warnings.simplefilter("error")
+            step(call)
+        self.assertLessEqual(ledger.peak_bytes, whole * 7 // 10)
+        # Beside the others, another size may take more.
+        with self.assertWarnsRegex(loadline.LoadlineWarning,
+                                   "another size.*had 5 graphs.*above it.*every size"):
+            call(self.batch[0][:300]).backward()
 
     def test_with_copies_are_refused(self):
         call = self.prepare(machine=COPIES, recompute=False)

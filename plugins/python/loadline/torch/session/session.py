@@ -13,6 +13,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, overload
 
 import torch
@@ -50,6 +51,20 @@ class Prepared:
     parts_bytes: int = 0  # gradients added up over parts, and the batch beside a part
 
 
+Shares = tuple[tuple[int, Fraction], ...]  # as Options has them
+
+
+def share_of(shares: Shares, place: int, number: int) -> Fraction:
+    """Of the graph with this number that is compiled in this place. Another batch size of a
+    graph comes later, and has as much as the largest one of prepare's step."""
+    if not shares:
+        return Fraction(1)
+    if place < len(shares) and shares[place][0] == number:
+        return shares[place][1]
+    return max((share for known, share in shares if known == number),
+               default=shares[-1][1])
+
+
 class Session:
     """Safe to use from several threads."""
 
@@ -65,6 +80,8 @@ class Session:
         self._budgets: dict[int, int] = {}
         self._keeps_budgets = False
         self._first: set[int] = set()  # numbers of graphs that were planned
+        self._planned_count = 0  # of graphs
+        self.has_breaks = False  # of the graph, as far as it is known
         # Forwards that may wait for their backward at a time without a warning.
         self._live_forwards = 1
         self.counts_forwards = False  # a step is measured, whatever it does
@@ -98,8 +115,9 @@ class Session:
         with self._lock:
             self._graphs.append(graph)
             self._first.add(graph.number)
+            self._planned_count += 1
             self._budgets.setdefault(graph.number, asked_bytes(
-                graph.options, graph.keep_everything_bytes, graph.number, graph.plan))
+                graph.options, graph.keep_everything_bytes, graph.plan))
         recent_graphs.add(graph)
         log.info("%s", graph.describe())
 
@@ -112,10 +130,18 @@ class Session:
             owned = self._keeps_budgets or self._model() is not None
             budget = self._budgets.get(number) if owned else None
             first = number not in self._first
+            share = share_of(options.shares, self._planned_count, number)
         return dataclasses.replace(
-            options, agree=options.agree and first,
+            options, agree=options.agree and first, share=share,
             reserve_bytes=options.reserve_bytes + self.state_growth(),
             budget=options.budget if budget is None else budget)
+
+    def was_divided_without(self, shares: Shares, number: int) -> bool:
+        """Whether the graph that is compiled next has no share of its own."""
+        with self._lock:
+            of_number = [share for known, share in shares if known == number]
+            return bool(shares) and (not of_number or len(of_number) > 1
+                                     and self._planned_count >= len(shares))
 
     def allows(self, live_forwards: int) -> bool:
         """False, once for each number, if so many forwards of a graph that wait for their
@@ -131,6 +157,8 @@ class Session:
         with self._lock:
             self._keeps_budgets = keep_budgets
             self._first.clear()
+            self._planned_count = 0
+            self.has_breaks = False
             self.heads = 0
             if not keep_budgets:
                 self._budgets.clear()
