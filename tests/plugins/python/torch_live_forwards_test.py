@@ -3,6 +3,7 @@ import unittest
 import warnings
 
 import torch
+import torch.utils.checkpoint
 
 import loadline
 from loadline import torch as lt
@@ -100,6 +101,28 @@ class LiveForwards(unittest.TestCase):
                     loadline.LoadlineError, "retain_graph.*one backward"):
                 retained()
         call(*self.batch).backward()
+
+    def test_through_hooks_on_saved_tensors_are_warned_of_once(self):
+        call = self.prepare()
+        budget = lt.planned[-1].plan.budget_bytes
+
+        def step(pack):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+                call(*self.batch).backward()
+            self.model.zero_grad()
+
+        with lt.virtual_device(whole_step=True) as ledger, self.assertWarnsRegex(
+                loadline.LoadlineWarning, "hooks.*above the budget"):
+            step(torch.clone)
+        self.assertGreater(ledger.peak_bytes, budget)  # so the warning is right
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(torch.clone)
+            call = self.prepare()  # not of a checkpoint of PyTorch's, which keeps nothing
+            with lt.virtual_device(whole_step=True) as ledger:
+                torch.utils.checkpoint.checkpoint(
+                    call, *self.batch, use_reentrant=False).backward()
+        self.assertLessEqual(ledger.peak_bytes, budget)
 
     def test_a_compile_without_prepare_is_watched_too(self):
         call = torch.compile(self.model, backend=lt.backend, dynamic=False,

@@ -84,6 +84,8 @@ dispatch_mode = _find("dispatch_mode", "torch.utils._python_dispatch",
 function_transform = _find("function_transform", "torch._C._functorch",
                            "maybe_current_level")
 eval_frame = _find("eval_frame", "torch._dynamo")
+saved_tensor_hooks = _find("saved_tensor_hooks", "torch._C._autograd",
+                           "_top_saved_tensors_default_hooks")
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
@@ -339,6 +341,14 @@ def retains_graph() -> bool:
     """Whether the backward pass that runs in this thread keeps its graph."""
     asked = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
     return bool(asked is not None and asked())
+
+
+def saves_through_hooks() -> bool:
+    """Whether what a forward saves here goes through hooks of the program. A checkpoint of
+    PyTorch's has such hooks too, and keeps nothing of it."""
+    hooks = None if saved_tensor_hooks is None else saved_tensor_hooks(True)
+    return hooks is not None and (
+        getattr(hooks[0], "__module__", "") != "torch.utils.checkpoint")
 
 
 # As users set them.

@@ -29,6 +29,7 @@ from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             leaving_candidates, state_buckets,
                                             with_host_updates)
 from loadline.torch.session.names import keep_names
+from loadline.torch.session.other_optimizers import KnownState, watch_optimizers
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
 from loadline.torch.session.session import Prepared, Session, session_of_model
@@ -305,6 +306,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                     loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
             found_bytes.update(found)
     session.counts_gradients = accumulate or step_fn is not None or structure.parts > 1
+    moved = graphs[0].moves.moved if buckets else frozenset()
+    watch_optimizers(session, KnownState(
+        inner, predicted.bytes - sum(buckets[one].state_bytes for one in moved),
+        read.reserve_bytes))
     if inner is not None:
         session.state_growth = StateGrowth(inner, predicted)
         detach_host_state(inner)

@@ -39,9 +39,10 @@ def _cut_off(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _without_hooks(parameters: list[torch.Tensor]) -> Iterator[None]:
-    """Hooks on complete gradients are not called, because they may run an optimizer."""
+    """Hooks on gradients are not called: they may count, or run an optimizer."""
     hooks = {id(found): found for one in parameters
-             if (found := getattr(one, "_post_accumulate_grad_hooks", None))}
+             for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
+             if (found := getattr(one, name, None))}
     kept = [(found, dict(found)) for found in hooks.values()]
     for found, _ in kept:
         found.clear()  # in place: PyTorch calls what is in this dict

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from loadline.torch.compat.weak_table import WeakTable
@@ -24,6 +24,9 @@ from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_parameters import HostParameters
+
+if TYPE_CHECKING:
+    from loadline.torch.session.other_optimizers import KnownState
 
 log = logging.getLogger("loadline.torch")
 
@@ -90,11 +93,13 @@ class Session:
         self._finalizer: Any = None
         self.warned_of_unplanned = False
         self.warned_of_number = False
+        self.warned_of_saved_hooks = False
         self.heads = 0  # that run in segments
         # Parameters whose gradients may leave the device.
         self.owners: Mapping[torch.Tensor, Owner] = {}
         # Puts parameters on the host, if they may leave the device.
         self.host_parameters: HostParameters | None = None
+        self.known_state: KnownState | None = None  # of optimizers that step the model
         # Bytes of optimizer state that the plans do not have, because it came later.
         self.state_growth: Callable[[], int] = lambda: 0
         # Gradients of an earlier backward may be there during a forward: the plans have them.
@@ -110,6 +115,10 @@ class Session:
         """The last ones, oldest first."""
         with self._lock:
             return [*self._graphs]
+
+    def model(self) -> torch.nn.Module | None:
+        """Its owner, if that is a model which exists."""
+        return self._model()
 
     def record(self, graph: PlannedGraph) -> None:
         with self._lock:
@@ -199,6 +208,7 @@ class Session:
             self._budgets.clear()
             self.owners = {}
             self.prepared = None
+            self.known_state = None
             self.state_growth = lambda: 0
             self._model = lambda: None
             if self.host_parameters is not None:
