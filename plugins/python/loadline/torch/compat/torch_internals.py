@@ -12,6 +12,7 @@ import importlib
 import inspect
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -310,6 +311,18 @@ def raise_own(error: BaseException) -> None:
     cause = getattr(error, "inner_exception", None)
     if isinstance(cause, LoadlineError):
         raise cause from None
+
+
+def failed_call(error: BaseException) -> str:
+    """What an operator said that cannot run on tensors of these shapes and types, and where;
+    empty if this is another error."""
+    found = re.search(r"got \w+\((['\"])(.*)\1\)$", str(error), re.MULTILINE)
+    if type(error).__name__ != "TorchRuntimeError" or found is None:
+        return ""
+    stack = [one for one in getattr(error, "real_stack", None) or ()
+             if not one.filename.startswith(os.path.dirname(torch.__file__))]
+    place = f", {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+    return found[2].rstrip(".") + place
 
 
 def is_compiled_backward(node: Any) -> bool:

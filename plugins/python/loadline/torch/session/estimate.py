@@ -263,6 +263,10 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
                 "one, such as torch.optim.AdamW")
         model = with_memory(model, anew=True)
         add_lora(model, Lora.read(lora))
+    if optimizer is not None and not callable(optimizer) and not isinstance(
+            optimizer, torch.optim.Optimizer):
+        raise InvalidArgument(f"estimate: optimizer {optimizer!r}: want an optimizer, or a "
+                              "function that makes one, such as torch.optim.AdamW")
     made = optimizer(p for p in model.parameters() if p.requires_grad) if (
         optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer)
     ) else optimizer

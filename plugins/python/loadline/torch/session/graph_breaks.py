@@ -31,13 +31,16 @@ def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> 
                "which every ")
     if reason or number or torch_internals.resumes(code):
         session.has_breaks = True
+        other = not reason and not torch_internals.resumes(code) and session.is_of_options
         budget = (divided + "branch runs" if undivided else
                   "Each graph is planned within a share of the budget" if shares else
                   "Each graph is planned within the whole budget, and their memory adds "
                   "up: loadline.torch.prepare divides the budget among them")
         warnings.warn(
-            f"loadline: a graph break{reason and f' ({reason})'} splits the model; this "
-            f"is its graph {number + 1}. {budget}. The code outside of the graphs has no "
+            f"loadline: a graph break{reason and f' ({reason})'} splits the model"
+            + (", or several models were compiled with the same object `options`, of which "
+               "each should have its own" if other else "")
+            + f"; this is its graph {number + 1}. {budget}. The code outside of the graphs has no "
             "plan. torch.compile(..., fullgraph=True) shows where the break is",
             LoadlineWarning, stacklevel=3)
     elif undivided:

@@ -231,6 +231,13 @@ def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
 
 
+def refuse_batch(error: Exception) -> None:
+    """Raises InvalidArgument if it is that the model cannot run on the sample."""
+    if said := torch_internals.failed_call(error):
+        raise InvalidArgument("the model cannot run on the sample, which must be a batch as in "
+                              f"training: {said}") from error
+
+
 @dataclasses.dataclass
 class SampleStep:
     """How the sample step runs: by default the model on the sample and the sum of its
@@ -318,6 +325,9 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 end = torch.cuda.memory_allocated(cuda)
         except torch_internals.BackendCompilerFailed as error:
             torch_internals.raise_own(error)
+            raise
+        except RuntimeError as error:
+            refuse_batch(error)
             raise
     session.written = None
     session.counts_forwards = False

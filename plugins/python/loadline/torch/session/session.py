@@ -116,6 +116,11 @@ class Session:
         with self._lock:
             return [*self._graphs]
 
+    @property
+    def is_of_options(self) -> bool:
+        """Of all models that torch.compile was given with one object `options`."""
+        return self._options is not None
+
     def model(self) -> torch.nn.Module | None:
         """Its owner, if that is a model which exists."""
         return self._model()
