@@ -62,6 +62,9 @@ class Machine:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Machine:
         """A profile that `loadline doctor` wrote; a name that is no file is a known GPU."""
+        if not isinstance(path, (str, os.PathLike)) or os.path.isdir(path):
+            raise InvalidArgument(f"machine {path!r}: want a GPU's name such as \"h100-sxm\", or "
+                                  "the path of a profile")
         if isinstance(path, str) and not os.path.isfile(path) and (
                 "/" not in path and not path.endswith(".json")):
             try:

@@ -3,7 +3,9 @@ import contextlib
 import io
 import json
 import logging
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -122,6 +124,23 @@ class BadConfigurations(unittest.TestCase):
                 code, line = self.ends({**THEIRS, **fields}, name="config.json")
                 self.assertEqual(code, 2, line)
                 self.assertIn("config.json: ", line)
+
+    def test_of_a_file_that_cannot_be_read_needs_no_pytorch(self):
+        fake = pathlib.Path(self.folder.name) / "torch"
+        fake.mkdir()
+        (fake / "__init__.py").write_text("raise SystemError('imported')")
+        path = os.pathsep.join([self.folder.name, *sys.path])
+        for name, text, said in (("nope", None, "No such file"), ("a.json", "{", "a.json: "),
+                                 ("torch", None, "torch/config.json: No such file")):
+            file = pathlib.Path(self.folder.name) / name
+            if text:
+                file.write_text(text)
+            ended = subprocess.run(
+                [sys.executable, "-m", "loadline.torch.estimate", "--config", str(file)],
+                env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            line, = ended.stderr.splitlines()
+            self.assertRegex(line, f"^loadline.torch.estimate: --config .*{said}")
 
     def test_ends_with_the_commands_exit_codes(self):
         for error, code in ((loadline.Infeasible("x"), 3), (lt.Unsupported("x"), 4),

@@ -3,9 +3,11 @@ import unittest
 import warnings
 
 import torch
+import torch.utils.checkpoint
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.session.session import session_of_model
 from models import MODELS
 from training import COPIES, OPTIONS
 
@@ -63,6 +65,25 @@ class LiveForwards(unittest.TestCase):
                 step(call)
         self.assertLessEqual(ledger.peak_bytes, 4 << 20)
 
+    def test_of_several_sizes_in_a_step_fn_have_a_share_of_the_budget_each(self):
+        def step(call):
+            sum(call(self.batch[0][:size]) for size in (512, 125, 126, 127, 128)).backward()
+
+        call = self.prepare(step_fn=step)
+        prepared = session_of_model(self.model).prepared
+        whole = sum(graph.keep_everything_bytes for graph in prepared.graphs)
+        self.assertEqual(len(prepared.graphs), 5)
+        self.assertLessEqual(sum(graph.plan.budget_bytes for graph in prepared.graphs),
+                             whole * 7 // 10)
+        with warnings.catch_warnings(), lt.virtual_device(whole_step=True) as ledger:
+            warnings.simplefilter("error")
+            step(call)
+        self.assertLessEqual(ledger.peak_bytes, whole * 7 // 10)
+        # Beside the others, another size may take more.
+        with self.assertWarnsRegex(loadline.LoadlineWarning,
+                                   "another size.*had 5 graphs.*above it.*every size"):
+            call(self.batch[0][:300]).backward()
+
     def test_with_copies_are_refused(self):
         call = self.prepare(machine=COPIES, recompute=False)
         with self.assertWarns(loadline.LoadlineWarning):
@@ -80,6 +101,28 @@ class LiveForwards(unittest.TestCase):
                     loadline.LoadlineError, "retain_graph.*one backward"):
                 retained()
         call(*self.batch).backward()
+
+    def test_through_hooks_on_saved_tensors_are_warned_of_once(self):
+        call = self.prepare()
+        budget = lt.planned[-1].plan.budget_bytes
+
+        def step(pack):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+                call(*self.batch).backward()
+            self.model.zero_grad()
+
+        with lt.virtual_device(whole_step=True) as ledger, self.assertWarnsRegex(
+                loadline.LoadlineWarning, "hooks.*above the budget"):
+            step(torch.clone)
+        self.assertGreater(ledger.peak_bytes, budget)  # so the warning is right
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(torch.clone)
+            call = self.prepare()  # not of a checkpoint of PyTorch's, which keeps nothing
+            with lt.virtual_device(whole_step=True) as ledger:
+                torch.utils.checkpoint.checkpoint(
+                    call, *self.batch, use_reentrant=False).backward()
+        self.assertLessEqual(ledger.peak_bytes, budget)
 
     def test_a_compile_without_prepare_is_watched_too(self):
         call = torch.compile(self.model, backend=lt.backend, dynamic=False,

@@ -2,6 +2,7 @@
 import dataclasses
 import time
 import unittest
+from fractions import Fraction
 from unittest import mock
 
 import torch
@@ -13,6 +14,7 @@ from loadline.torch.problem.cost_model import COPY_CALL_NS, with_copy_calls
 from loadline.torch.rewrite import partitioner
 from loadline.torch.session import compiler
 from loadline.torch.session.prepare import _shares
+from loadline.torch.session.session import share_of
 from loadline.torch.solve import search_log
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
@@ -45,13 +47,23 @@ class Shares(unittest.TestCase):
         @dataclasses.dataclass
         class Graph:
             keep_everything_bytes: int
+            number: int
 
         for first, second in ((9, 5), (15, 7), (7, 18), (10**12 + 3, 10**11 + 1)):
-            options = Options(budget="100%", shares=_shares([Graph(first), Graph(second)]))
-            for number, bytes_ in enumerate((first, second)):
-                asked = asked_bytes(options, bytes_, number)
+            shares = _shares([Graph(first, 0), Graph(second, 3)])
+            for (_, share), bytes_ in zip(shares, (first, second)):
+                asked = asked_bytes(Options(budget="100%", shares=shares, share=share),
+                                    bytes_)
                 self.assertEqual(asked, first + second)
-                self.assertEqual(int(asked * options.shares[number]), bytes_)
+                self.assertEqual(int(asked * share), bytes_)
+
+    def test_are_those_of_the_place_and_number_at_which_they_were_given(self):
+        # Graph 0, as one that needs no gradient, has no share; graph 2 has two sizes.
+        shares = (1, Fraction(1, 8)), (2, Fraction(1, 2)), (2, Fraction(3, 8))
+        for place, number, eighths in ((0, 1, 1), (1, 2, 4), (2, 2, 3), (3, 1, 1),
+                                       (3, 2, 4), (0, 2, 4), (3, 5, 3)):
+            self.assertEqual(share_of(shares, place, number), Fraction(eighths, 8))
+        self.assertEqual(share_of((), 3, 1), 1)
 
 
 class OneDecider(unittest.TestCase):

@@ -93,6 +93,31 @@ class Messages(unittest.TestCase):
             with self.assertRaisesRegex(lt.Unsupported, "values of another.*nonzero"):
                 lt.prepare(Experts(), sample=x, budget="90%", **OPTIONS)
 
+    def test_of_a_sample_of_a_wrong_shape_say_so(self):
+        model, optimizer = torch.nn.Linear(4, 4), torch.optim.SGD
+        for call in (lambda: lt.prepare(model, sample=torch.randn(2, 3), budget="90%",
+                                        **OPTIONS),
+                     lambda: lt.estimate(model, optimizer, sample=torch.randn(2, 3))):
+            torch._dynamo.reset()
+            with self.assertLogs("torch._subclasses.fake_tensor"), self.assertRaisesRegex(
+                    loadline.InvalidArgument, r"on the sample.*training: .*2, 3. X .4, 4."):
+                call()
+
+    def test_of_a_nested_batch_say_so(self):
+        nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)],
+                                            layout=torch.jagged)
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(lt.Unsupported, "nested tensor.*pad"):
+            lt.prepare(torch.nn.Linear(4, 4), sample=nested, budget="90%", **OPTIONS)
+
+    def test_of_estimates_arguments_name_what_is_wanted(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for machine in (None, 5, "/tmp"):
+            with self.assertRaisesRegex(loadline.InvalidArgument, "machine .*h100-sxm"):
+                lt.estimate(model, torch.optim.SGD, sample=x, machine=machine)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "optimizer 'AdamW'.*function"):
+            lt.estimate(model, "AdamW", sample=x)
+
     def test_of_a_missing_compiler_name_what_needs_none(self):
         import torch._inductor.config as config
 

@@ -3,8 +3,11 @@ refused, and never stepped or changed."""
 import copy
 import functools
 import importlib.util
+import sys
 import tempfile
 import unittest
+import warnings
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -237,6 +240,17 @@ class OfAnotherModel(unittest.TestCase):
 class InHooks(unittest.TestCase):
     """An optimizer that steps as soon as a gradient is there."""
 
+    def test_on_gradients_are_not_called_while_a_model_is_prepared(self):
+        model, calls = torch.nn.Linear(4, 4), []
+        x = torch.randn(2, 4, requires_grad=True)
+        for one in (*model.parameters(), x):
+            one.register_hook(lambda gradient: calls.append(0))
+        torch._dynamo.reset()
+        call, _ = lt.prepare(model, sample=x, budget="100%", **OPTIONS)
+        self.assertEqual(len(calls), 0)
+        call(x).sum().backward()
+        self.assertEqual(len(calls), 3)
+
     def test_makes_no_step_while_a_model_is_prepared(self):
         def hooked():
             torch._dynamo.reset()
@@ -265,6 +279,60 @@ class InHooks(unittest.TestCase):
             call(batch).backward()
         self.assertEqual(len(calls), 2 * len([*model.parameters()]))
         self.assertTrue(same_bits([*model.parameters()], [*plain.parameters()]))
+
+
+class Later(unittest.TestCase):
+    """An optimizer that `prepare` was not given steps the model."""
+
+    def steps(self, first, second, **options):
+        """What is said of the second optimizer's steps."""
+        torch._dynamo.reset()
+        model = torch.nn.Linear(16, 16)
+        first, x = first and first(model.parameters(), lr=0.1), torch.randn(4, 16)
+        call, first = lt.prepare(model, first, sample=x, budget="100%", **OPTIONS, **options)
+        train(lambda: call(x).sum(), second(model.parameters(), lr=0.1), (), 1)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            one = second(model.parameters(), lr=0.1)
+            train(lambda: call(x).sum(), one, ())
+            other = torch.nn.Linear(16, 16)
+            train(lambda: other(x).sum(), torch.optim.Adam(other.parameters()), (), 1)
+        return [str(one.message) for one in found], first
+
+    def test_is_warned_of_once_if_its_state_is_in_no_plan(self):
+        sgd, adam = torch.optim.SGD, torch.optim.AdamW
+        state = 2 * 4 * 17 * 16
+        with self.assertWarnsRegex(loadline.LoadlineWarning,
+                                   r"AdamW.*prepare. 2.12 KiB .*in no plan: memory.*again"):
+            said, _ = self.steps(sgd, adam)
+        self.assertEqual(said, [])  # another one instead of it is not more
+        with self.assertWarnsRegex(loadline.LoadlineWarning,
+                                   "AdamW.*2.12 KiB.*beside .* still exists"):
+            self.steps(adam, adam)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for first, second, options in ((adam, sgd, {}), (None, sgd, {}), (
+                    None, adam, {"reserve_bytes": state})):
+                self.assertEqual(self.steps(first, second, **options)[0], [])
+
+    def test_is_no_concern_of_a_compiled_step(self):
+        model = torch.nn.Linear(4, 4)
+        lt.prepare(model, sample=torch.randn(2, 4), budget="100%", **OPTIONS)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=torch.tensor(0.1))
+        model(torch.randn(2, 4)).sum().backward()
+        module, graphs = sys.modules["torch.optim.optimizer"], []
+        hooks = module._global_optimizer_post_hooks
+
+        def count(gm, inputs):
+            graphs.append(gm)
+            return gm
+
+        for there in (hooks, {}):
+            torch._dynamo.reset()
+            with mock.patch.object(module, "_global_optimizer_post_hooks", there):
+                torch.compile(lambda: optimizer.step(), backend=count)()
+        self.assertEqual(len(hooks), 1)
+        self.assertEqual(len(graphs) % 2, 0)
 
 
 class OfTheLoss(unittest.TestCase):

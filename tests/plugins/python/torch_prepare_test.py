@@ -466,6 +466,34 @@ class Mistakes(unittest.TestCase):
         self.assertLessEqual(ledger.peak_bytes, budget)
         self.assertIn("in all", lt.report())
 
+    def test_graphs_share_a_budget_that_none_of_them_has_alone(self):
+        """The first needs no gradient. The optimizer's step is larger than the second."""
+        model, _, _ = made("mlp")
+
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = model.layers
+
+            def forward(self, x):
+                x = x.sin()
+                torch._dynamo.graph_break()
+                x = self.layers[:4](x)
+                torch._dynamo.graph_break()
+                return self.layers[4:](x).sum()
+
+        broken, x = Broken(), torch.randn(64, 64)
+        optimizer = torch.optim.AdamW(broken.parameters(), foreach=True)
+        torch._dynamo.reset()
+        with self.assertWarnsRegex(UserWarning, "a share of the budget"):
+            lt.prepare(broken, optimizer, sample=x, budget="96%", **OPTIONS)
+        small, large = session_of_model(broken).prepared.graphs
+        self.assertEqual((small.number, large.number), (1, 2))
+        self.assertLess(small.plan.budget_bytes, small.keep_everything_bytes)
+        self.assertAlmostEqual(
+            small.plan.budget_bytes / large.plan.budget_bytes,
+            small.keep_everything_bytes / large.keep_everything_bytes, delta=0.01)
+
     def test_what_needs_no_gradient_is_no_plan(self):
         model, optimizer, batch = made("mlp")
         model.requires_grad_(False)

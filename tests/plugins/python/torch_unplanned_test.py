@@ -213,6 +213,17 @@ class Break(unittest.TestCase):
                 UserWarning, r"graph break \(.*torch_unplanned_test.py:\d+\. .*LSTM"):
             compiled(Model())(torch.randn(3, 2, 4)).sum().backward()
 
+    def test_or_one_object_of_options_for_several_models_is_said(self):
+        torch._dynamo.reset()
+        options = dict(OPTIONS)
+        for model in (Part(), Weighted()):
+            call = torch.compile(model, backend=lt.backend, dynamic=False, options=options)
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                call(torch.randn(2, 4)).sum().backward()
+        self.assertIn("several models were compiled with the same object `options`",
+                      str(found[0].message))
+
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         model = Part()
         call = compiled(model)

@@ -109,7 +109,7 @@ class Ways(unittest.TestCase):
             except loadline.Infeasible as error:  # with what was measured
                 budget = error.smallest_met_bytes
         graph = lt.planned[-1]
-        granted_bytes = asked_bytes(graph.options, graph.keep_everything_bytes, graph.number,
+        granted_bytes = asked_bytes(graph.options, graph.keep_everything_bytes,
                                     graph.plan)
         with lt.virtual_device(whole_step=True) as ledger:
             for _ in range(2):

@@ -4,6 +4,9 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
+    from loadline.torch.session.config_file import refuse_early
+
+    refuse_early(sys.argv[1:])
     from loadline.torch.session.estimate_command import main
 
     main()

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +85,8 @@ dispatch_mode = _find("dispatch_mode", "torch.utils._python_dispatch",
 function_transform = _find("function_transform", "torch._C._functorch",
                            "maybe_current_level")
 eval_frame = _find("eval_frame", "torch._dynamo")
+saved_tensor_hooks = _find("saved_tensor_hooks", "torch._C._autograd",
+                           "_top_saved_tensors_default_hooks")
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
@@ -310,6 +313,18 @@ def raise_own(error: BaseException) -> None:
         raise cause from None
 
 
+def failed_call(error: BaseException) -> str:
+    """What an operator said that cannot run on tensors of these shapes and types, and where;
+    empty if this is another error."""
+    found = re.search(r"got \w+\((['\"])(.*)\1\)$", str(error), re.MULTILINE)
+    if type(error).__name__ != "TorchRuntimeError" or found is None:
+        return ""
+    stack = [one for one in getattr(error, "real_stack", None) or ()
+             if not one.filename.startswith(os.path.dirname(torch.__file__))]
+    place = f", {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+    return found[2].rstrip(".") + place
+
+
 def is_compiled_backward(node: Any) -> bool:
     """Whether a node of autograd's graph is the backward of a compiled graph."""
     return "CompiledFunction" in node.name()
@@ -339,6 +354,14 @@ def retains_graph() -> bool:
     """Whether the backward pass that runs in this thread keeps its graph."""
     asked = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
     return bool(asked is not None and asked())
+
+
+def saves_through_hooks() -> bool:
+    """Whether what a forward saves here goes through hooks of the program. A checkpoint of
+    PyTorch's has such hooks too, and keeps nothing of it."""
+    hooks = None if saved_tensor_hooks is None else saved_tensor_hooks(True)
+    return hooks is not None and (
+        getattr(hooks[0], "__module__", "") != "torch.utils.checkpoint")
 
 
 # As users set them.

@@ -41,8 +41,7 @@ class KnapsackSolver(
             dataclasses.replace(self.options.machine, d2h_bytes_per_s=0), copies=None,
             states=False)
         whole = planning.keep_everything(traced.document).peak_bytes
-        _, _, plan = plan_for_ranks(traced.document, self.options, self.number,
-                                    whole)
+        _, _, plan = plan_for_ranks(traced.document, self.options, whole)
         self.recorder.record(PlannedGraph(
             traced.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
             self.options, tiers.RECOMPUTE, self.number))
@@ -74,8 +73,7 @@ def in_segments(gm: torch.fx.GraphModule, planner_pass: PlannerPass) -> Segments
         for number, problem in enumerate(problems):
             try:
                 _, _, plans[number] = plan_for_ranks(
-                    problem, planner_pass.options, planner_pass.number, whole,
-                    effort="quick")
+                    problem, planner_pass.options, whole, effort="quick")
             except Infeasible as error:
                 errors.append(error)
         if not plans:

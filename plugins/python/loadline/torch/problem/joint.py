@@ -262,8 +262,8 @@ class _Reader:
         if not isinstance(value, torch.Tensor):
             if isinstance(value, (torch.SymInt, torch.SymFloat)):
                 raise Unsupported(
-                    f"input {node.name} is a symbolic size: compile with "
-                    "dynamic=False")
+                    f"input {node.name} is a symbolic size, as the lengths in a nested "
+                    "tensor are: pad to fixed sizes, and compile with dynamic=False")
             if value is not None and not isinstance(value, (int, float, bool)):
                 raise Unsupported(
                     f"input {node.name} is a {type(value).__name__} and not a tensor")

@@ -155,7 +155,7 @@ class Partitioner(
         found, refused = [], []
         for document in documents:
             try:
-                found.append(plan_for_ranks(document, self.options, self.number, whole))
+                found.append(plan_for_ranks(document, self.options, whole))
             except Infeasible as error:
                 refused.append(error)
         if not found:

@@ -233,13 +233,13 @@ class StructureSearch:
         if not is_share(budget):
             return budget
         whole = self.tracer(Structure()).whole_bytes(self.problem(Structure()))
-        return asked_bytes(dataclasses.replace(self.options, budget=budget), whole, 0)
+        return asked_bytes(dataclasses.replace(self.options, budget=budget), whole)
 
     def plan(self, structure: Structure, budget: int | float | str) -> planning.Plan:
         """budget: bytes or the smallest. Raises Infeasible."""
         within = dataclasses.replace(structure.options(self.options), budget=budget)
         document = self.problem(structure)
-        return make_plan(document, self.tracer(structure).whole_bytes(document), within, 0,
+        return make_plan(document, self.tracer(structure).whole_bytes(document), within,
                          EFFORT)
 
     def fastest_ns(self, structure: Structure) -> int:

@@ -135,7 +135,7 @@ def refuse_switched_off() -> None:
 
 def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
              options: Options, tier: str, session: Session) -> Any:
-    number = graph_number(gm, session, len(options.shares))
+    number = graph_number(gm, session, options.shares)
     warn_of_changed_number(session)
     warn_before_unplanned_runs()
     torch_internals.guard_module_hooks()

@@ -212,7 +212,7 @@ def _row(search: StructureSearch, asked: int | float | str,
     within = dataclasses.replace(structure.options(search.options), budget=bytes_)
     kept_ns = sum(node["time_ns"] for node in search.problem(Structure())["nodes"])
     step_ns = search.step_ns(structure, plan)
-    return Row(asked, asked_bytes(within, 0, 0, plan), plan,
+    return Row(asked, asked_bytes(within, 0, plan), plan,
                plan.peak_bytes + within.reserve_bytes, step_ns,
                step_ns / kept_ns - 1 if kept_ns else 0.0,
                structure.parts * plan.recompute_ns,
@@ -263,6 +263,10 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
                 "one, such as torch.optim.AdamW")
         model = with_memory(model, anew=True)
         add_lora(model, Lora.read(lora))
+    if optimizer is not None and not callable(optimizer) and not isinstance(
+            optimizer, torch.optim.Optimizer):
+        raise InvalidArgument(f"estimate: optimizer {optimizer!r}: want an optimizer, or a "
+                              "function that makes one, such as torch.optim.AdamW")
     made = optimizer(p for p in model.parameters() if p.requires_grad) if (
         optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer)
     ) else optimizer

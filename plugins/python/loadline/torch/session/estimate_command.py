@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import logging
 import os
-import pathlib
 import sys
 from typing import Any
 
@@ -20,6 +18,7 @@ from loadline.budget import SMALLEST, check_whole, parse_budget
 from loadline.errors import (Infeasible, InternalError, InvalidArgument, LoadlineError,
                              NotValid, Stopped, Unsupported)
 from loadline.machine import Machine
+from loadline.torch.session.config_file import one_line, read_config
 from loadline.torch.session.estimate import CARD, Estimate, estimate
 from loadline.torch.session.llama_shaped import NAMES, LlamaShaped, Shape, check_sizes
 from loadline.torch.session.lora import ATTENTION
@@ -40,11 +39,6 @@ _MOST_TOKENS = 1 << 28  # of a batch
 _THEIRS = ("model_type", "architectures", "hidden_size")
 # As of the command (docs/command.md); every other error of ours is of the input.
 _EXIT_CODES = {Infeasible: 3, Unsupported: 4, Stopped: 5, InternalError: 1, NotValid: 1}
-
-
-def _one_line(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()) or type(error).__name__
 
 
 def _number_or_auto(text: str) -> int | str:
@@ -94,44 +88,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_config(path: str) -> dict[str, Any]:
-    """A JSON or YAML file with an object."""
-    file = pathlib.Path(path)
-    if file.is_dir():
-        file = file / "config.json"
-    try:
-        read = _parsed(file)
-    except OSError as error:
-        raise InvalidArgument(f"--config {file}: {_one_line(error)}") from error
-    except RecursionError as error:
-        raise InvalidArgument(f"--config {file}: nested too deeply") from error
-    except ValueError as error:
-        raise InvalidArgument(f"--config {file}: {_one_line(error)}") from error
-    if not isinstance(read, dict):
-        raise InvalidArgument(f"--config {file}: want an object with fields, not "
-                              + ("an empty file" if read is None else repr(read)[:60]))
-    return read
-
-
-def _parsed(file: pathlib.Path) -> Any:
-    text = file.read_text(encoding="utf-8")
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        if file.suffix == ".json":
-            raise
-        no_json = str(error)
-    try:
-        import yaml  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise InvalidArgument(f"no JSON ({no_json}), and YAML needs pyyaml: pip install "
-                              "pyyaml") from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidArgument(_one_line(error)) from error
-
-
 def _of_transformers(config: str, dtype: torch.dtype) -> nn.Module | None:
     """None: the package is not installed."""
     try:
@@ -146,7 +102,7 @@ def _of_transformers(config: str, dtype: torch.dtype) -> nn.Module | None:
                 read, dtype=dtype)
     except Exception as error:  # of any kind, where a field has a wrong value
         raise InvalidArgument(f"--config {config}: transformers makes no model of it: "
-                              f"{type(error).__name__}: {_one_line(error)}") from error
+                              f"{type(error).__name__}: {one_line(error)}") from error
     for name, parameter in model.named_parameters():
         if not parameter.numel():
             raise InvalidArgument(f"--config {config}: {name} has no elements")
@@ -187,7 +143,7 @@ def _machine(name: Any, host_memory: int | str | None) -> Machine:
     try:
         machine = Machine.load(name)
     except OSError as error:
-        raise InvalidArgument(f"machine {name}: {_one_line(error)}") from error
+        raise InvalidArgument(f"machine {name}: {one_line(error)}") from error
     if host_memory is None:
         return machine
     try:

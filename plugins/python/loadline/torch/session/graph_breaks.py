@@ -16,27 +16,36 @@ from loadline.errors import LoadlineWarning
 from loadline.torch.compat import torch_internals
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.session import live_forwards
-from loadline.torch.session.session import Session, SessionReference
+from loadline.torch.session.session import Session, SessionReference, Shares
 
 
-def graph_number(gm: torch.fx.GraphModule, session: Session, shares: int) -> int:
-    """Of the graph among the session's, from 0; warns of a graph break. shares: the number
-    of graphs that the budget was divided among."""
+def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> int:
+    """Of the graph among the session's, from 0; warns of a graph break. shares: of the
+    graphs that the budget was divided among."""
     frame, code = torch_internals.traced_frame()
     number = session.frame_number(frame, code)
     reason = torch_internals.break_reason(gm)
+    undivided = torch.is_grad_enabled() and session.was_divided_without(shares, number)
+    divided = (f"prepare's step had {len(shares)} graphs, and the budget was divided among "
+               "these: with this one memory may go above it. Give prepare a step_fn in "
+               "which every ")
     if reason or number or torch_internals.resumes(code):
-        budget = ("Each graph is planned within a share of the budget" if number < shares
-                  else f"prepare's step had {shares} graphs, and the budget was divided among "
-                  "these: with this one memory may go above it. Give prepare a step_fn in "
-                  "which every branch runs" if shares else
+        session.has_breaks = True
+        other = not reason and not torch_internals.resumes(code) and session.is_of_options
+        budget = (divided + "branch runs" if undivided else
+                  "Each graph is planned within a share of the budget" if shares else
                   "Each graph is planned within the whole budget, and their memory adds "
                   "up: loadline.torch.prepare divides the budget among them")
         warnings.warn(
-            f"loadline: a graph break{reason and f' ({reason})'} splits the model; this "
-            f"is its graph {number + 1}. {budget}. The code outside of the graphs has no "
+            f"loadline: a graph break{reason and f' ({reason})'} splits the model"
+            + (", or several models were compiled with the same object `options`, of which "
+               "each should have its own" if other else "")
+            + f"; this is its graph {number + 1}. {budget}. The code outside of the graphs has no "
             "plan. torch.compile(..., fullgraph=True) shows where the break is",
             LoadlineWarning, stacklevel=3)
+    elif undivided:
+        warnings.warn(f"loadline: a batch of another size. {divided}size of batch runs",
+                      LoadlineWarning, stacklevel=3)
     return number
 
 

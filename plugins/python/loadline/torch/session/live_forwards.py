@@ -4,7 +4,8 @@ before them.
 A plan is for one forward and its backward. A second forward before that backward takes
 its memory once more, and so do gradients that an earlier backward left; a backward that
 retains its graph keeps what the plan frees. The first two get a warning, the last an error,
-instead of a budget that is silently exceeded.
+instead of a budget that is silently exceeded. The program's hooks on saved tensors, which may
+keep more, get a warning.
 Tested by tests/plugins/python/torch_live_forwards_test.py and torch_loops_test.py.
 """
 from __future__ import annotations
@@ -92,6 +93,16 @@ def _warn_of_old_gradients(session: Session, bytes_: int) -> None:
         "batches are added up, prepare with accumulate=True", LoadlineWarning, stacklevel=3)
 
 
+def _warn_of_saved_hooks(session: Session) -> None:
+    session.warned_of_saved_hooks = True  # said once
+    warnings.warn(
+        "loadline: what the forward keeps for its backward goes through hooks of the program "
+        "(torch.autograd.graph.saved_tensors_hooks or save_on_cpu). The plan does not count "
+        "what they keep, so memory may go above the budget, and it chose what is kept: hooks "
+        "that round give other gradients at another budget. Leave them out; a plan copies "
+        "to the host by itself", LoadlineWarning, stacklevel=3)
+
+
 def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
           ) -> Callable[..., Any]:
     """The compiled graph with this number, watched for the session."""
@@ -112,6 +123,9 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
         forward = _Forward()
         if session is not None and not session.counts_gradients and torch.is_grad_enabled():
             forward.old_gradient_bytes = old_gradients.bytes(arguments)
+        if session is not None and not session.warned_of_saved_hooks and (
+                torch.is_grad_enabled() and torch_internals.saves_through_hooks()):
+            _warn_of_saved_hooks(session)
         output = compiled(*arguments)
         for node in _nodes(output):
             # The hook, and with it the record, dies with autograd's graph.

@@ -29,6 +29,7 @@ from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             leaving_candidates, state_buckets,
                                             with_host_updates)
 from loadline.torch.session.names import keep_names
+from loadline.torch.session.other_optimizers import KnownState, watch_optimizers
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
 from loadline.torch.session.session import Prepared, Session, session_of_model
@@ -62,10 +63,11 @@ def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
     return reserved_bytes, whole_bytes - free_bytes - reserved_bytes
 
 
-def _shares(graphs: list[PlannedGraph]) -> tuple[Fraction, ...]:
+def _shares(graphs: list[PlannedGraph]) -> tuple[tuple[int, Fraction], ...]:
     """Of the budget for each graph, so that the sum of all peaks is within it."""
     whole = sum(graph.keep_everything_bytes for graph in graphs)
-    return tuple(Fraction(graph.keep_everything_bytes, whole) for graph in graphs)
+    return tuple((graph.number, Fraction(graph.keep_everything_bytes, whole))
+                 for graph in graphs)
 
 
 def _largest_surprise(graphs: list[PlannedGraph]) -> str:
@@ -83,8 +85,7 @@ def _tangent_bytes(graph: PlannedGraph) -> int:
 def _budget_text(budget: int | float | str, graphs: list[PlannedGraph]) -> str:
     if budget != SMALLEST:
         return str(budget)
-    bytes_ = max(asked_bytes(graph.options, 0, graph.number, graph.plan)
-                 for graph in graphs)
+    bytes_ = max(asked_bytes(graph.options, 0, graph.plan) for graph in graphs)
     return f"{SMALLEST}, {bytes_} bytes ({format_bytes(bytes_)})"
 
 
@@ -219,7 +220,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                                            [one for _, one in leaving])
         if structure.parts > 1:
             sample = rows_of(sample, 0, structure.rows)
-    shares: tuple[Fraction, ...] = ()
+    shares: tuple[tuple[int, Fraction], ...] = ()
+    refused: Infeasible | None = None  # by one of several graphs, before they have shares
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
     loss = None if loss_fn is None else Loss(loss_fn, target)
@@ -238,7 +240,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             held_bytes, sum_bytes = held
             planned_state = sum(bucket.state_bytes for bucket in buckets)
             asked: dict[str, Any] = {
-                "agree": True, **options, "budget": budget, "machine": read.machine,
+                "agree": True, **options, "budget": SMALLEST if refused else budget,
+                "machine": read.machine,
                 "outside_bytes": read.outside_bytes, "shares": shares,
                 "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
                 - planned_state + structure.reserved_bytes + held_bytes
@@ -254,8 +257,17 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 "session": session.reference}
             call = torch.compile(target, backend=backend, dynamic=False, options=asked)
             # The smallest is found again with what was measured.
-            graphs, measured = run_sample_step(
-                step, call, session, corrections > 0 and budget != SMALLEST)
+            try:
+                graphs, measured = run_sample_step(
+                    step, call, session, corrections > 0 and budget != SMALLEST)
+            except Infeasible as error:
+                # A share of the budget is one of all graphs, which are not known yet.
+                if shares or refused or not (session.has_breaks or step_fn is not None):
+                    raise
+                refused = error
+                continue
+            if refused and len(graphs) == 1:
+                raise refused
             excess = 0 if measured is None else measured - corrected - sum(
                 graph.plan.budget_bytes for graph in graphs)
             found = {name: real for graph in graphs
@@ -276,7 +288,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 raise Unsupported(f"{option}: the model has a graph break, and {what} may "
                                   "leave in one graph only")
             elif not shares:
-                buckets, shares = [], _shares(graphs)
+                buckets, shares, refused = [], _shares(graphs), None
                 continue
             if excess <= 0:
                 break
@@ -294,6 +306,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                     loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
             found_bytes.update(found)
     session.counts_gradients = accumulate or step_fn is not None or structure.parts > 1
+    moved = graphs[0].moves.moved if buckets else frozenset()
+    watch_optimizers(session, KnownState(
+        inner, predicted.bytes - sum(buckets[one].state_bytes for one in moved),
+        read.reserve_bytes))
     if inner is not None:
         session.state_growth = StateGrowth(inner, predicted)
         detach_host_state(inner)
@@ -310,7 +326,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
     keep_copies(call, options_of_copies(asked, asked_bytes(
-        graphs[0].options, graphs[0].keep_everything_bytes, 0, graphs[0].plan)))
+        graphs[0].options, graphs[0].keep_everything_bytes, graphs[0].plan)))
     if current_tier() != tiers.PUBLIC:
         module: Any = call
         module.forward = warning_if_unplanned(module.forward, session.reference)

@@ -39,9 +39,10 @@ def _cut_off(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _without_hooks(parameters: list[torch.Tensor]) -> Iterator[None]:
-    """Hooks on complete gradients are not called, because they may run an optimizer."""
+    """Hooks on gradients are not called: they may count, or run an optimizer."""
     hooks = {id(found): found for one in parameters
-             if (found := getattr(one, "_post_accumulate_grad_hooks", None))}
+             for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
+             if (found := getattr(one, name, None))}
     kept = [(found, dict(found)) for found in hooks.values()]
     for found, _ in kept:
         found.clear()  # in place: PyTorch calls what is in this dict
@@ -230,6 +231,13 @@ def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
 
 
+def refuse_batch(error: Exception) -> None:
+    """Raises InvalidArgument if it is that the model cannot run on the sample."""
+    if said := torch_internals.failed_call(error):
+        raise InvalidArgument("the model cannot run on the sample, which must be a batch as in "
+                              f"training: {said}") from error
+
+
 @dataclasses.dataclass
 class SampleStep:
     """How the sample step runs: by default the model on the sample and the sum of its
@@ -317,6 +325,9 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 end = torch.cuda.memory_allocated(cuda)
         except torch_internals.BackendCompilerFailed as error:
             torch_internals.raise_own(error)
+            raise
+        except RuntimeError as error:
+            refuse_batch(error)
             raise
     session.written = None
     session.counts_forwards = False

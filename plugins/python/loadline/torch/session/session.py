@@ -13,7 +13,8 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from loadline.torch.compat.weak_table import WeakTable
@@ -23,6 +24,9 @@ from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_parameters import HostParameters
+
+if TYPE_CHECKING:
+    from loadline.torch.session.other_optimizers import KnownState
 
 log = logging.getLogger("loadline.torch")
 
@@ -50,6 +54,20 @@ class Prepared:
     parts_bytes: int = 0  # gradients added up over parts, and the batch beside a part
 
 
+Shares = tuple[tuple[int, Fraction], ...]  # as Options has them
+
+
+def share_of(shares: Shares, place: int, number: int) -> Fraction:
+    """Of the graph with this number that is compiled in this place. Another batch size of a
+    graph comes later, and has as much as the largest one of prepare's step."""
+    if not shares:
+        return Fraction(1)
+    if place < len(shares) and shares[place][0] == number:
+        return shares[place][1]
+    return max((share for known, share in shares if known == number),
+               default=shares[-1][1])
+
+
 class Session:
     """Safe to use from several threads."""
 
@@ -65,6 +83,8 @@ class Session:
         self._budgets: dict[int, int] = {}
         self._keeps_budgets = False
         self._first: set[int] = set()  # numbers of graphs that were planned
+        self._planned_count = 0  # of graphs
+        self.has_breaks = False  # of the graph, as far as it is known
         # Forwards that may wait for their backward at a time without a warning.
         self._live_forwards = 1
         self.counts_forwards = False  # a step is measured, whatever it does
@@ -73,11 +93,13 @@ class Session:
         self._finalizer: Any = None
         self.warned_of_unplanned = False
         self.warned_of_number = False
+        self.warned_of_saved_hooks = False
         self.heads = 0  # that run in segments
         # Parameters whose gradients may leave the device.
         self.owners: Mapping[torch.Tensor, Owner] = {}
         # Puts parameters on the host, if they may leave the device.
         self.host_parameters: HostParameters | None = None
+        self.known_state: KnownState | None = None  # of optimizers that step the model
         # Bytes of optimizer state that the plans do not have, because it came later.
         self.state_growth: Callable[[], int] = lambda: 0
         # Gradients of an earlier backward may be there during a forward: the plans have them.
@@ -94,12 +116,22 @@ class Session:
         with self._lock:
             return [*self._graphs]
 
+    @property
+    def is_of_options(self) -> bool:
+        """Of all models that torch.compile was given with one object `options`."""
+        return self._options is not None
+
+    def model(self) -> torch.nn.Module | None:
+        """Its owner, if that is a model which exists."""
+        return self._model()
+
     def record(self, graph: PlannedGraph) -> None:
         with self._lock:
             self._graphs.append(graph)
             self._first.add(graph.number)
+            self._planned_count += 1
             self._budgets.setdefault(graph.number, asked_bytes(
-                graph.options, graph.keep_everything_bytes, graph.number, graph.plan))
+                graph.options, graph.keep_everything_bytes, graph.plan))
         recent_graphs.add(graph)
         log.info("%s", graph.describe())
 
@@ -112,10 +144,18 @@ class Session:
             owned = self._keeps_budgets or self._model() is not None
             budget = self._budgets.get(number) if owned else None
             first = number not in self._first
+            share = share_of(options.shares, self._planned_count, number)
         return dataclasses.replace(
-            options, agree=options.agree and first,
+            options, agree=options.agree and first, share=share,
             reserve_bytes=options.reserve_bytes + self.state_growth(),
             budget=options.budget if budget is None else budget)
+
+    def was_divided_without(self, shares: Shares, number: int) -> bool:
+        """Whether the graph that is compiled next has no share of its own."""
+        with self._lock:
+            of_number = [share for known, share in shares if known == number]
+            return bool(shares) and (not of_number or len(of_number) > 1
+                                     and self._planned_count >= len(shares))
 
     def allows(self, live_forwards: int) -> bool:
         """False, once for each number, if so many forwards of a graph that wait for their
@@ -131,6 +171,8 @@ class Session:
         with self._lock:
             self._keeps_budgets = keep_budgets
             self._first.clear()
+            self._planned_count = 0
+            self.has_breaks = False
             self.heads = 0
             if not keep_budgets:
                 self._budgets.clear()
@@ -171,6 +213,7 @@ class Session:
             self._budgets.clear()
             self.owners = {}
             self.prepared = None
+            self.known_state = None
             self.state_growth = lambda: 0
             self._model = lambda: None
             if self.host_parameters is not None:

@@ -18,7 +18,7 @@ from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import refuse_switched_off, rewrite, wants_heads
-from loadline.torch.session.sample_step import NO_HEAD, arguments_of
+from loadline.torch.session.sample_step import NO_HEAD, arguments_of, refuse_batch
 from loadline.torch.solve.options import Options
 
 
@@ -68,6 +68,7 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options,
     except Exception as error:
         if tracer.traced is None:
             torch_internals.raise_own(error)
+            refuse_batch(error)
             refuse_switched_off()
             raise Unsupported(
                 f"the model cannot be traced as one graph: {error}") from error

@@ -5,7 +5,6 @@ Tested by tests/plugins/python/torch_prepare_test.py and torch_make_plan_test.py
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 from loadline import planning
@@ -18,15 +17,15 @@ from loadline.torch.solve.search_log import logged_search
 EFFORT = "moderate"
 
 
-def asked_bytes(options: Options, whole_bytes: int, number: int,
-                plan: planning.Plan | None = None) -> int:
+def asked_bytes(options: Options, whole_bytes: int, plan: planning.Plan | None = None
+                ) -> int:
     """The budget of the whole model in bytes. whole_bytes: this graph's alone, if its
     options have shares. plan: that was made; the smallest budget is known then only."""
     if options.budget == SMALLEST:
         assert plan is not None
-        return math.ceil(plan.budget_bytes / _share(options, number)) + _reserved(options)
+        return math.ceil(plan.budget_bytes / options.share) + _reserved(options)
     if options.shares:
-        whole_bytes = int(whole_bytes / _share(options, number))
+        whole_bytes = int(whole_bytes / options.share)
     return parse_budget(options.budget,
                         whole_bytes + options.reserve_bytes + options.outside_bytes)
 
@@ -35,21 +34,16 @@ def _reserved(options: Options) -> int:
     return options.reserve_bytes + options.outside_bytes + options.corrected_bytes
 
 
-def _share(options: Options, number: int) -> Fraction:
-    return options.shares[min(number, len(options.shares) - 1)] if (
-        options.shares) else Fraction(1)
-
-
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
-              number: int, effort: str) -> planning.Plan:
+              effort: str) -> planning.Plan:
     """Raises Infeasible with budgets of the whole model, not of the graph alone.
 
-    whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
-    graph, if the model has several. effort: the planner's level."""
-    reserved, share = _reserved(options), _share(options, number)
+    whole_bytes: the peak when everything is kept, 100 % of a budget. effort: the
+    planner's level."""
+    reserved, share = _reserved(options), options.share
     asked, budget = 0, options.budget
     if budget != SMALLEST:
-        asked = asked_bytes(options, whole_bytes, number)
+        asked = asked_bytes(options, whole_bytes)
         # If it is too small, the error names a sufficient budget.
         budget = max(int((asked - reserved) * share) if options.shares
                      else asked - reserved, 1)
@@ -79,7 +73,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
                "The reserved bytes alone exceed the budget"), asked, met, bound) from error
 
 
-def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,
+def plan_for_ranks(problem: dict[str, Any], options: Options,
                    whole_bytes: int | None = None, effort: str = EFFORT
                    ) -> tuple[dict[str, Any], int, planning.Plan]:
     """The problem that was planned, its bytes when everything is kept, and its plan: of
@@ -93,7 +87,7 @@ def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,
         planning.keep_everything(problem).peak_bytes)
 
     def solve() -> planning.Plan:
-        return make_plan(problem, whole, options, number, effort)
+        return make_plan(problem, whole, options, effort)
 
     plan = rank_consensus.plan_of_rank_0(problem, solve) if together else solve()
     return problem, whole, plan

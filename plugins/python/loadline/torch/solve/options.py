@@ -22,7 +22,7 @@ from loadline.torch.problem.make_problem import StateBucket
 DEVICE = "device"
 # Set by the plugin itself, and by no user.
 _OWN = {"part_sums", "part_statistics", "found_bytes", "state", "state_number", "loss_bytes",
-        "step_bytes", "corrected_bytes", "shares"}
+        "step_bytes", "corrected_bytes", "shares", "share"}
 # Arguments that are no options, by the functions that take them.
 _ARGUMENTS = {
     **dict.fromkeys(("sample", "loss_fn", "micro_batches", "allow_micro_batch_statistics"),
@@ -73,9 +73,10 @@ class Options:
     step_bytes: int = 0
     # Of the budget, for what a measured step took beyond its plan. No share counts it.
     corrected_bytes: int = 0
-    # Each graph's share of the budget, in the order of compiling, if a graph break splits
-    # the model. Empty: each graph has the whole budget.
-    shares: tuple[Fraction, ...] = ()
+    # The graphs of prepare's step, if it has several: their numbers (graph_breaks.py) and
+    # shares of the budget, in the order of compiling. Empty: each has the whole budget.
+    shares: tuple[tuple[int, Fraction], ...] = ()
+    share: Fraction = Fraction(1)  # of these, this graph's
     # One plan for all ranks, if torch.distributed is initialized (rank_consensus.py).
     agree: bool = False
 
