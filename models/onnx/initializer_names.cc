@@ -56,6 +56,8 @@ NameSays WhatNameSays(absl::string_view name) {
         "loss_weights"}) {
     if (name == weight) return NameSays::kBuffer;
   }
+  // What BART and the models after it in transformers add to their logits.
+  if (name == "final_logits_bias") return NameSays::kBuffer;
   // A learned logarithm, such as log_std; buffers of diffusion have more words.
   for (absl::string_view logarithm : {"log_std", "logstd", "log_var", "logvar",
                                       "log_variance", "log_sigma"}) {

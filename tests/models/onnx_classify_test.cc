@@ -320,6 +320,21 @@ TEST(ClassifyInitializers, SingleNumbersWithAnAxisAreTrained) {
           AllOf(HasSubstr("not trained"), HasSubstr(": conv.eps, two;"))));
 }
 
+// In transformers it is a buffer of zeros, named as a bias and used as one.
+TEST(ClassifyInitializers, TheBiasOfBartsLogitsIsABuffer) {
+  const Imported imported = ImportStateDict(
+      "g (float[2,3] x) => (float[2,3] y)"
+      " <float[3,3] \"lm_head.weight\" = {1,2,3,4,5,6,7,8,9},"
+      "  float[1,3] \"model.final_logits_bias\" = {0,0,0}> {"
+      " a = MatMul(x, \"lm_head.weight\")"
+      " y = Add(a, \"model.final_logits_bias\") }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              UnorderedElementsAre("lm_head.weight"));
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("not trained"),
+                                HasSubstr(": model.final_logits_bias;"))));
+}
+
 // Its weight and bias are buffers, although named as those of a layer.
 TEST(ClassifyInitializers,
      BatchNormalizationsWithFixedStatisticsAreNotTrained) {
