@@ -343,8 +343,10 @@ std::string CheckVerdict(const ModelCheck& check) {
   if (!check.unsupported.empty()) {
     size_t nodes = 0;
     for (const auto& op : check.unsupported) nodes += op.nodes.size();
-    return absl::StrCat("Not supported: ", check.unsupported.size(),
-                        " operators in ", nodes, " nodes.");
+    const size_t operators = check.unsupported.size();
+    return absl::StrCat("Not supported: ", operators,
+                        operators == 1 ? " operator in " : " operators in ",
+                        nodes, nodes == 1 ? " node." : " nodes.");
   }
   const std::vector<std::string> missing = MissingFlags(check);
   if (!check.imported && !missing.empty()) {

@@ -214,6 +214,12 @@ TEST(CheckModel, RefusesABatchThatIsNotTheFirstAxis) {
               HasSubstr("input 'x': the batch ('batch') is its axis 1"));
 }
 
+TEST(CheckModel, CountsOneUnsupportedOperatorInTheSingular) {
+  const ModelCheck check =
+      Check(Text("g (float[2,3,3] x) => (float[2] y) { y = Det(x) }"));
+  EXPECT_EQ(CheckVerdict(check), "Not supported: 1 operator in 1 node.");
+}
+
 TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
   const ModelCheck check = Check(
       Text("g (float[2,3,8,8] x) => (float[2,3,4,4] y) {"
