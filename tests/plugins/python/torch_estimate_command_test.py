@@ -106,7 +106,7 @@ class BadConfigurations(unittest.TestCase):
                 ["--budget", ""], ["--nonsense"], ["--micro-batches", "x"], ["--targets", ""],
                 ["--time-limit", "nan"], ["--time-limit=-1"], ["--machine", ""],
                 ["--lora", "4", "--targets", "nothing"], ["--targets", "q_proj"],
-                ["--html", "/"], ["--html", "/nonexistent/a.html"]):
+                ["--html", "/"], ["--html", f"{self.folder.name}/no/a.html"]):
             with self.subTest(arguments=arguments):
                 code, line = self.ends({"model": GOOD}, *arguments)
                 self.assertEqual(code, 2, line)
