@@ -7,6 +7,7 @@ from unittest import mock
 
 import torch
 
+from loadline import LoadlineWarning
 from loadline import torch as lt
 from loadline.torch.problem import measure
 from loadline.torch.problem.joint import Operation
@@ -63,6 +64,12 @@ class Measure(unittest.TestCase):
                           if isinstance(o, Operation)
                           and not o.ordered and not o.updates}
             self.assertEqual(signatures - measure._read(path).keys(), set(), name)
+
+    def test_a_cache_that_cannot_be_written_is_a_warning(self):
+        with tempfile.NamedTemporaryFile() as file, mock.patch.dict(
+                os.environ, {"LOADLINE_CACHE": file.name}), self.assertWarnsRegex(
+                    LoadlineWarning, f"could not be kept.*{file.name}"):
+            self.step("mlp")
 
     def test_half_a_file_is_measured_anew(self):
         self.step("mlp")

@@ -15,10 +15,12 @@ import os
 import pathlib
 import threading
 import time
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import torch
+from loadline.errors import LoadlineWarning
 from loadline.machine import cache_folder
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import Operation
@@ -122,7 +124,12 @@ def measured_ns(operations: Iterable[Operation],
     thread.start()
     thread.join()
     if found:
-        _write(path, found)
+        try:
+            _write(path, found)
+        except OSError as error:
+            warnings.warn("loadline: the measured times of operators could not be kept, so "
+                          f"each program measures them anew: {error}", LoadlineWarning,
+                          stacklevel=2)
     known = {**known, **found}
     return {node: known[signature] for node, signature in wanted.items()
             if signature in known}
