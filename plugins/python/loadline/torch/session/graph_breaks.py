@@ -16,7 +16,8 @@ from loadline.errors import LoadlineWarning
 from loadline.torch.compat import torch_internals
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.session import live_forwards
-from loadline.torch.session.session import Session, SessionReference, Shares
+from loadline.torch.session.session import Session, SessionReference
+from loadline.torch.solve.options import Shares
 
 
 def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> int:

@@ -35,7 +35,7 @@ from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
 from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
-from loadline.torch.solve.options import Options
+from loadline.torch.solve.options import Options, Shares
 from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.host_gradients import hooked
 from loadline.torch.state.host_parameters import (new_host_parameters,
@@ -63,7 +63,7 @@ def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
     return reserved_bytes, whole_bytes - free_bytes - reserved_bytes
 
 
-def _shares(graphs: list[PlannedGraph]) -> tuple[tuple[int, Fraction], ...]:
+def _shares(graphs: list[PlannedGraph]) -> Shares:
     """Of the budget for each graph, so that the sum of all peaks is within it."""
     whole = sum(graph.keep_everything_bytes for graph in graphs)
     return tuple((graph.number, Fraction(graph.keep_everything_bytes, whole))
@@ -220,7 +220,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                                            [one for _, one in leaving])
         if structure.parts > 1:
             sample = rows_of(sample, 0, structure.rows)
-    shares: tuple[tuple[int, Fraction], ...] = ()
+    shares: Shares = ()
     refused: Infeasible | None = None  # by one of several graphs, before they have shares
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}

@@ -22,7 +22,7 @@ from loadline.torch.problem.gradients import Owner
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
-from loadline.torch.solve.options import Options
+from loadline.torch.solve.options import Options, Shares
 from loadline.torch.state.host_parameters import HostParameters
 
 if TYPE_CHECKING:
@@ -52,9 +52,6 @@ class Prepared:
     found_outside_bytes: int | None
     structure: str = ""  # of the step, if it was asked for
     parts_bytes: int = 0  # gradients added up over parts, and the batch beside a part
-
-
-Shares = tuple[tuple[int, Fraction], ...]  # as Options has them
 
 
 def share_of(shares: Shares, place: int, number: int) -> Fraction:

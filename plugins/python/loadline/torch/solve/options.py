@@ -34,6 +34,10 @@ _ARGUMENTS = {
     **dict.fromkeys(("optimizers", "host_state"), "loadline.torch.compile_in_place")}
 AUTO = "auto"
 
+# By graph of prepare's step, in the order of compiling: its number (graph_breaks.py) and
+# share of the budget.
+Shares = tuple[tuple[int, Fraction], ...]
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -73,9 +77,8 @@ class Options:
     step_bytes: int = 0
     # Of the budget, for what a measured step took beyond its plan. No share counts it.
     corrected_bytes: int = 0
-    # The graphs of prepare's step, if it has several: their numbers (graph_breaks.py) and
-    # shares of the budget, in the order of compiling. Empty: each has the whole budget.
-    shares: tuple[tuple[int, Fraction], ...] = ()
+    # Empty: each graph has the whole budget.
+    shares: Shares = ()
     share: Fraction = Fraction(1)  # of these, this graph's
     # One plan for all ranks, if torch.distributed is initialized (rank_consensus.py).
     agree: bool = False
