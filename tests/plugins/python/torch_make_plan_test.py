@@ -13,7 +13,7 @@ from loadline.torch.compat import tiers
 from loadline.torch.problem.cost_model import COPY_CALL_NS, with_copy_calls
 from loadline.torch.rewrite import partitioner
 from loadline.torch.session import compiler
-from loadline.torch.session.prepare import _shares
+from loadline.torch.session.divide_budget import shares_by_whole
 from loadline.torch.session.session import share_of
 from loadline.torch.solve import search_log
 from loadline.torch.solve.make_plan import asked_bytes
@@ -50,7 +50,7 @@ class Shares(unittest.TestCase):
             number: int
 
         for first, second in ((9, 5), (15, 7), (7, 18), (10**12 + 3, 10**11 + 1)):
-            shares = _shares([Graph(first, 0), Graph(second, 3)])
+            shares = shares_by_whole([Graph(first, 0), Graph(second, 3)])
             for (_, share), bytes_ in zip(shares, (first, second)):
                 asked = asked_bytes(Options(budget="100%", shares=shares, share=share),
                                     bytes_)

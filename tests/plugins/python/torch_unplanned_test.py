@@ -10,7 +10,7 @@ from torch import nn
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals, torch_internals
 from steps import recorded
 
 OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
@@ -230,7 +230,7 @@ class Break(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             call(torch.randn(2, 4)).sum().backward()
-            for forget in (lambda: torch_internals.forget_compiled(model),
+            for forget in (lambda: dynamo_internals.forget_compiled(model),
                            torch._dynamo.reset):
                 forget()
                 call(torch.randn(2, 4)).sum().backward()

@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from loadline.errors import LoadlineError
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals
 from loadline.torch.session.in_place import check_planned, compile_in_place
 from transformers import TrainerCallback
 
@@ -28,7 +28,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
             raise LoadlineError("torch_compile=True and a budget would both compile "
                                 "the model: remove torch_compile")
         # Models log while they run, and each log call would break the graph.
-        torch_internals.ignore_logging(*(
+        dynamo_internals.ignore_logging(*(
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
         optimizer = kwargs.get("optimizer")

@@ -1,4 +1,6 @@
-"""Every private name of PyTorch that the plugin uses, and which tier (tiers.py) needs it.
+"""The private names of PyTorch that the plugin uses, and which tier (tiers.py) needs them.
+
+Only this file, dynamo_internals.py and recompile_internals.py know any.
 
 Names are looked up, and versions are never compared: a name that this PyTorch lacks is
 None, and `missing` reports it before a tier is used. Tested by
@@ -7,18 +9,11 @@ tests/plugins/python/torch_tiers_test.py.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import inspect
-import logging
-import os
-import re
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Any
 
 import torch
-from loadline.errors import LoadlineError
 from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = ["CheckpointPolicy"]
@@ -186,112 +181,11 @@ def boxed(module: torch.fx.GraphModule) -> None:
     module.recompile()
 
 
-def traced_frame() -> tuple[int, Any]:
-    """The Python function that is being compiled: Dynamo's number and the code object.
-
-    Another shape has the same number; a graph break or a reset gives a new one. The
-    number is -1, and the code None, if this PyTorch does not say."""
-    guards: Any = getattr(torch, "_guards", None)
-    try:
-        number = guards.CompileContext.current_compile_id().frame_id
-    except AttributeError:
-        return -1, None
-    try:
-        return number, guards.TracingContext.get_traced_code()[0]
-    except (AttributeError, IndexError, TypeError):
-        return number, None
-
-
-def resumes(code: Any) -> bool:
-    """Whether the compiled function is what follows a graph break in another one."""
-    return str(getattr(code, "co_name", "")).startswith("torch_dynamo_resume_in")
-
-
-def break_reason(gm: torch.fx.GraphModule) -> str:
-    """Why the graph ends before its function does; empty if it does not."""
-    reason: Any = getattr(gm, "compile_subgraph_reason", None)
-    if not getattr(reason, "graph_break", False):
-        return ""
-    lines = str(getattr(reason, "reason", "")).strip().splitlines() or ["no reason given"]
-    stack = getattr(reason, "user_stack", None)
-    place = f", {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
-    explained = [text for line in lines[1:]
-                 if (text := line.strip().removeprefix("Explanation: ")) != line.strip()]
-    return lines[0] + place + (f". {explained[0].rstrip('.')}" if explained else "")
-
-
-def compiles_inside_modes() -> bool:
-    """Whether compiled code runs as such inside a dispatch mode that allows it; an older
-    PyTorch falls back to eager there."""
-    return hasattr(TorchDispatchMode, "ignore_compile_internals")
-
-
-def splits_for_ddp() -> bool:
-    """Whether this is called to compile one of several graphs that
-    DistributedDataParallel's optimizer makes of a traced one, to send each one's gradients
-    while the next are computed. Nothing in such a graph says so."""
-    if SubmodCompiler is None or getattr(dynamo, "optimize_ddp", False) not in (
-            True, "ddp_optimizer"):
-        return False
-    # By code: reading a frame's locals would keep them alive.
-    codes = [code for method in vars(SubmodCompiler).values()
-             if (code := getattr(method, "__code__", None)) is not None]
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_code in codes:
-            return True
-        frame = frame.f_back
-    return False
-
-
-# What users set to the same end.
-WHOLE_UNDER_DDP = "torch._dynamo.config.optimize_ddp = False"
-
-
-def keep_whole_under_ddp() -> None:
-    """From now on DistributedDataParallel's optimizer splits no graph."""
-    if getattr(dynamo, "optimize_ddp", False) in (True, "ddp_optimizer"):
-        dynamo.optimize_ddp = False
-
-
 def depends_on_data(size: Any) -> bool:
     """Whether a symbolic size follows from a tensor's values, as that of nonzero does."""
     if unbacked_symbols is None:
         return False
     return bool(unbacked_symbols(size))
-
-
-def break_count() -> dict[str, int]:
-    """How often PyTorch gave up tracing so far, by the reason's first two lines."""
-    found: dict[str, int] = {}
-    for kind in ("graph_break", "unimplemented"):
-        for reason, count in (graph_counters or {}).get(kind, {}).items():
-            line = " ".join(part.strip() for part in str(reason).splitlines()[:2])
-            found[line] = found.get(line, 0) + count
-    return found
-
-
-def switched_off() -> str:
-    """What of the program keeps PyTorch from compiling a model, in silence, here and now;
-    empty if nothing that is known does."""
-    if getattr(dynamo, "disable", False):
-        return "torch._dynamo.config.disable is on, as TORCH_COMPILE_DISABLE=1 sets it"
-    if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
-        return "the environment has TORCHDYNAMO_DISABLE=1"
-    stance = getattr(getattr(eval_frame, "_stance", None), "stance", "default")
-    if stance in ("force_eager", "eager_on_recompile"):
-        return f'torch.compiler.set_stance("{stance}")'
-    if inside_transform():
-        return "the call is inside of a transform of torch.func, such as vmap"
-    mode = None if dispatch_mode is None else dispatch_mode()
-    if mode is not None and not getattr(mode, "ignore_compile_internals", bool)():
-        return f"the call is inside of {type(mode).__name__}, a TorchDispatchMode"
-    return ""
-
-
-def inside_transform() -> bool:
-    """Of torch.func: tensors of an outer level do not say whether they need a gradient."""
-    return function_transform is not None and function_transform() is not None
 
 
 def lacks_compiler(error: BaseException) -> bool:
@@ -304,25 +198,6 @@ def lacks_compiler(error: BaseException) -> bool:
             return True
         causes += [one.__cause__, getattr(one, "inner_exception", None)]
     return False
-
-
-def raise_own(error: BaseException) -> None:
-    """Raises the error of ours that PyTorch wrapped, if it did."""
-    cause = getattr(error, "inner_exception", None)
-    if isinstance(cause, LoadlineError):
-        raise cause from None
-
-
-def failed_call(error: BaseException) -> str:
-    """What an operator said that cannot run on tensors of these shapes and types, and where;
-    empty if this is another error."""
-    found = re.search(r"got \w+\((['\"])(.*)\1\)$", str(error), re.MULTILINE)
-    if type(error).__name__ != "TorchRuntimeError" or found is None:
-        return ""
-    stack = [one for one in getattr(error, "real_stack", None) or ()
-             if not one.filename.startswith(os.path.dirname(torch.__file__))]
-    place = f", {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
-    return found[2].rstrip(".") + place
 
 
 def is_compiled_backward(node: Any) -> bool:
@@ -362,210 +237,6 @@ def saves_through_hooks() -> bool:
     hooks = None if saved_tensor_hooks is None else saved_tensor_hooks(True)
     return hooks is not None and (
         getattr(hooks[0], "__module__", "") != "torch.utils.checkpoint")
-
-
-# As users set them.
-SUPPRESS_ERRORS = "torch._dynamo.config.suppress_errors"
-RECOMPILE_LIMIT = "torch._dynamo.config.recompile_limit"
-
-
-def suppresses_errors() -> bool:
-    return bool(getattr(dynamo, "suppress_errors", False))
-
-
-def recompile_limit() -> int:
-    """How often PyTorch compiles one function; 0: it does not say."""
-    return min((limit for name in ("recompile_limit", "accumulated_recompile_limit")
-                if isinstance(limit := getattr(dynamo, name, None), int)), default=0)
-
-
-def recompile_reason() -> str:
-    """Which guard failed, if the current function is compiled again; empty if PyTorch does
-    not say."""
-    metrics = {} if compile_metrics is None else getattr(compile_metrics(), "_metrics", {})
-    return str(metrics.get("recompile_reason") or "").partition("\n")[0]
-
-
-def is_last_compile() -> bool:
-    """Whether PyTorch will not compile the current function again."""
-    guards: Any = getattr(torch, "_guards", None)
-    try:
-        before = guards.CompileContext.current_compile_id().frame_compile_id
-    except AttributeError:
-        return False
-    return isinstance(before, int) and before + 1 == recompile_limit()
-
-
-class _RaiseOnce(int):
-    """True for the next reader of fail_on_recompile_limit_hit, which is PyTorch's check
-    of the limit; then the option has its old value again. PyTorch writes its options as
-    JSON, so this is a number."""
-
-    before: Any
-
-    @staticmethod
-    def instead_of(before: Any) -> _RaiseOnce:
-        option = _RaiseOnce(1)
-        option.before = before
-        return option
-
-    def __bool__(self) -> bool:
-        dynamo.fail_on_recompile_limit_hit = self.before
-        return True
-
-
-# Dynamo's numbers of functions whose last compile was announced.
-_at_limit: set[int] = set()
-
-
-def below_recompile_limit() -> None:
-    """The function that is being compiled did not exceed its limit, so nothing raises."""
-    current = getattr(dynamo, "fail_on_recompile_limit_hit", False)
-    if isinstance(current, _RaiseOnce):
-        dynamo.fail_on_recompile_limit_hit = current.before
-
-
-# The value of skip_nnmodule_hook_guards before guard_module_hooks; None: it has this value.
-_skips_hooks: bool | None = None
-
-
-def guard_module_hooks() -> None:
-    """The guards of the function that is being compiled see hooks that modules get or lose
-    later: PyTorch then compiles it again, instead of leaving them out in silence.
-
-    PyTorch has this option for all functions at once, and reads it after the backend has
-    returned: end_module_hook_guards, at the function's first call or before another is
-    compiled, ends it."""
-    global _skips_hooks
-    if (dynamo is None or not hasattr(dynamo, "skip_nnmodule_hook_guards")
-            or not _calls_before_compiles()):
-        return
-    if _skips_hooks is None:
-        _skips_hooks = bool(dynamo.skip_nnmodule_hook_guards)
-    dynamo.skip_nnmodule_hook_guards = False
-
-
-def end_module_hook_guards() -> None:
-    global _skips_hooks
-    if _skips_hooks is not None:
-        dynamo.skip_nnmodule_hook_guards = _skips_hooks
-        _skips_hooks = None
-
-
-def _calls_before_compiles() -> bool:
-    """Whether PyTorch calls _before_compile from now on."""
-    if before_compile_hooks is None or register_before_compile is None:
-        return False
-    if _before_compile not in (before_compile_hooks() or ()):
-        register_before_compile(_before_compile)
-    return True
-
-
-def _before_compile() -> str:
-    """PyTorch calls this for every function, just before it checks the limit. The result
-    goes into its metrics."""
-    if dynamo is None:
-        return ""
-    end_module_hook_guards()
-    below_recompile_limit()
-    current = dynamo.fail_on_recompile_limit_hit
-    guards: Any = getattr(torch, "_guards", None)
-    try:
-        compiling = guards.CompileContext.current_compile_id()
-        number, before = compiling.frame_id, compiling.frame_compile_id
-    except AttributeError:
-        return ""
-    if before == 0:
-        _at_limit.discard(number)  # another function has the number since a reset
-    elif number in _at_limit and not current and not suppresses_errors():
-        dynamo.fail_on_recompile_limit_hit = _RaiseOnce.instead_of(current)
-    return ""
-
-
-def stop_at_recompile_limit() -> bool:
-    """From now on PyTorch raises if the function that is being compiled exceeds its
-    limit, instead of running it uncompiled.
-
-    PyTorch has this option for all functions at once, and refuses it together with
-    suppress_errors; then False. A PyTorch without hooks before a compile keeps the option
-    on for the process."""
-    if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
-        return False
-    number, _ = traced_frame()
-    if number < 0 or not _calls_before_compiles():
-        dynamo.fail_on_recompile_limit_hit = True
-        return True
-    _at_limit.add(number)
-    return True
-
-
-def ignore_logging(*functions: Any) -> None:
-    """Calls of these functions break no graph, and do nothing inside one."""
-    if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):
-        dynamo.ignore_logging_functions.update(functions)
-
-
-# Of logging.Logger, and of Logger's subclasses.
-_LOGGING = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal",
-            "log")
-
-
-@contextlib.contextmanager
-def without_logging() -> Iterator[None]:
-    """What is traced inside logs nothing, for a trace that is never run: a call of a logger
-    would break the graph. Libraries add methods to Logger (transformers: warning_once)."""
-    if dynamo is None or not hasattr(dynamo, "ignore_logging_functions"):
-        yield
-        return
-    kinds = {logging.Logger, logging.getLoggerClass()}
-    functions = {function for kind in kinds for name, function in vars(kind).items()
-                 if name in _LOGGING or callable(function)
-                 and getattr(function, "__module__", "logging") != "logging"}
-    with dynamo.patch(ignore_logging_functions={
-            *dynamo.ignore_logging_functions, *functions}):
-        yield
-
-
-def original_module(model: torch.nn.Module) -> torch.nn.Module:
-    """The module that torch.compile was given, if the model is what it returned."""
-    original: Any = getattr(model, "_orig_mod", None)
-    return original if isinstance(original, torch.nn.Module) else model
-
-
-def forget_compiled(model: torch.nn.Module) -> None:
-    """Drops the compiled code of the model's forward, for all instances of its class.
-
-    A program's hooks may have put another function in the place of `forward`."""
-    forward: Any = model.forward
-    while isinstance(forward, functools.partial):
-        forward = forward.func
-    for function in (forward, inspect.unwrap(forward), type(model).forward):
-        if (code := getattr(function, "__code__", None)) is not None:
-            torch._dynamo.reset_code(code)
-    # PyTorch compiles no function of its own, such as nn.Sequential's forward, but one around.
-    if getattr(inspect.unwrap(forward), "__module__", "").startswith("torch."):
-        _stale_calls[:] = [True]
-    forget_calls()
-
-
-_stale_calls: list[bool] = []  # empty or True
-
-
-def say_nothing_compiled() -> None:
-    """PyTorch ran a model uncompiled. It may have code for that in the place of a function
-    that calls modules of every kind, and then runs all of these uncompiled, now and later:
-    forget_calls drops it."""
-    _stale_calls[:] = [True]
-
-
-def forget_calls() -> None:
-    """Drops stale code of functions that call modules of every kind."""
-    if not _stale_calls:
-        return
-    _stale_calls.clear()
-    torch._dynamo.reset_code(torch.nn.Module._call_impl.__code__)
-    if wrap_inline is not None:
-        torch._dynamo.reset_code(wrap_inline(forget_calls).__code__)
 
 
 def must_save(node: torch.fx.Node) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from loadline.errors import Unsupported
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals, torch_internals
 from loadline.torch.problem.joint import result_bytes
 from loadline.torch.rewrite import copies, parameter_moves
 from loadline.torch.rewrite.state_moves import MOVE_STATE, STATE_TOKEN
@@ -122,7 +122,7 @@ def virtual_device(whole_step: bool = False) -> Iterator[Ledger]:
 
     whole_step: also records what this thread computes outside of modules, such as a loss
     and the optimizer's step."""
-    if whole_step and not torch_internals.compiles_inside_modes():
+    if whole_step and not dynamo_internals.compiles_inside_modes():
         raise Unsupported("virtual_device(whole_step=True): inside of it this PyTorch would "
                           "run compiled models uncompiled; use a newer one")
     ledger = Ledger()

@@ -21,7 +21,7 @@ from loadline import planning
 from loadline.budget import SMALLEST, format_bytes, is_share
 from loadline.errors import (Infeasible, InvalidArgument, LoadlineError, LoadlineWarning,
                              Unsupported)
-from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.gradients import Owner
 from loadline.torch.problem.make_problem import staying
@@ -122,13 +122,13 @@ def check_independent(model: torch.nn.Module, sample: Any) -> bool:
     except LoadlineError:
         raise
     except Exception as error:
-        torch_internals.raise_own(error)
+        dynamo_internals.raise_own(error)
         raise Unsupported("micro_batches: two examples of the sample cannot be traced as one "
                           f"graph and run: {error}") from error
     finally:
         for module, training in modes:
             module.training = training
-        torch_internals.forget_compiled(model)
+        dynamo_internals.forget_compiled(model)
     rounding = _rounding(model)
     for index, of_two in enumerate(together):
         sums = [one[index, 0] for one in alone]

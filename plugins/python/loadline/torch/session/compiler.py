@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument, LoadlineError, LoadlineWarning, Unsupported
-from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat import dynamo_internals, recompile_internals, tiers, torch_internals
 from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
 from loadline.torch.problem.default_machine import first_device
@@ -74,10 +74,10 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         raise InvalidArgument(
             f"backend loadline has no argument {', '.join(ignored)}; it takes options")
     refuse_meta(example_inputs)
-    if torch_internals.splits_for_ddp():
+    if dynamo_internals.splits_for_ddp():
         raise Unsupported(
             "DistributedDataParallel's optimizer splits the model, and each part would get "
-            f"the whole budget: set {torch_internals.WHOLE_UNDER_DDP} before the "
+            f"the whole budget: set {dynamo_internals.WHOLE_UNDER_DDP} before the "
             "first step, or use loadline.torch.prepare, which does so")
     given = dict(options or {})
     reference = given.pop("session", None)
@@ -129,7 +129,7 @@ def refuse_meta(tensors: Iterable[object]) -> None:
 def refuse_switched_off() -> None:
     """For a step of which nothing was compiled: raises LoadlineError if the program wants
     that."""
-    if reason := torch_internals.switched_off():
+    if reason := dynamo_internals.switched_off():
         raise LoadlineError(f"nothing was planned: PyTorch's compiler is switched off: {reason}")
 
 
@@ -138,7 +138,7 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     number = graph_number(gm, session, options.shares)
     warn_of_changed_number(session)
     warn_before_unplanned_runs()
-    torch_internals.guard_module_hooks()
+    recompile_internals.guard_module_hooks()
     options = session.resolved(options, number)
     common = options, session.reference, number
     if tier == tiers.PUBLIC:

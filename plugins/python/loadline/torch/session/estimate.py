@@ -19,7 +19,7 @@ from loadline.budget import (SMALLEST, format_bytes, is_share, parse_budget,
                              read_share)
 from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.machine import Machine
-from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.compat.nested_values import map_leaves
 from loadline.torch.problem.cost_model import with_copy_calls
 from loadline.torch.session.choose_structure import (Structure, StructureSearch,
@@ -255,7 +255,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
             f"estimate({type(model).__name__}): want a torch.nn.Module")
     check_parts(micro_batches)
     start = time.perf_counter()
-    model = torch_internals.original_module(model)
+    model = dynamo_internals.original_module(model)
     if lora is not None:
         if isinstance(optimizer, torch.optim.Optimizer):
             raise InvalidArgument(

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineWarning
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals, recompile_internals
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.session import live_forwards
 from loadline.torch.session.session import Session, SessionReference
@@ -23,16 +23,16 @@ from loadline.torch.solve.options import Shares
 def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> int:
     """Of the graph among the session's, from 0; warns of a graph break. shares: of the
     graphs that the budget was divided among."""
-    frame, code = torch_internals.traced_frame()
+    frame, code = dynamo_internals.traced_frame()
     number = session.frame_number(frame, code)
-    reason = torch_internals.break_reason(gm)
+    reason = dynamo_internals.break_reason(gm)
     undivided = torch.is_grad_enabled() and session.was_divided_without(shares, number)
     divided = (f"prepare's step had {len(shares)} graphs, and the budget was divided among "
                "these: with this one memory may go above it. Give prepare a step_fn in "
                "which every ")
-    if reason or number or torch_internals.resumes(code):
+    if reason or number or dynamo_internals.resumes(code):
         session.has_breaks = True
-        other = not reason and not torch_internals.resumes(code) and session.is_of_options
+        other = not reason and not dynamo_internals.resumes(code) and session.is_of_options
         budget = (divided + "branch runs" if undivided else
                   "Each graph is planned within a share of the budget" if shares else
                   "Each graph is planned within the whole budget, and their memory adds "
@@ -54,7 +54,7 @@ def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
                          ) -> Callable[..., Any]:
     """The call of a compiled model, which PyTorch runs uncompiled in silence if it can trace
     nothing of it any more, as with a backward hook that was added later."""
-    breaks = torch_internals.break_count()
+    breaks = dynamo_internals.break_count()
 
     @functools.wraps(call)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -63,14 +63,14 @@ def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
             return call(*args, **kwargs)
         before = live_forwards.run_count
         output = call(*args, **kwargs)
-        if live_forwards.run_count == before and (torch_internals.inside_transform() or any(
+        if live_forwards.run_count == before and (dynamo_internals.inside_transform() or any(
                 one.requires_grad for one in tensors_in(output))):
-            torch_internals.say_nothing_compiled()
+            dynamo_internals.say_nothing_compiled()
             session.warned_of_unplanned = True
-            reasons = [reason for reason, count in torch_internals.break_count().items()
+            reasons = [reason for reason, count in dynamo_internals.break_count().items()
                        if count > breaks.get(reason, 0)]
             why = f" ({'; '.join(reasons)})" if reasons else ""
-            off = torch_internals.switched_off()
+            off = dynamo_internals.switched_off()
             warnings.warn(
                 "loadline: the model ran without a plan, and memory may go above the budget: "
                 + (f"PyTorch's compiler is switched off: {off}" if off else
@@ -88,11 +88,11 @@ _CHANGED = re.compile(r"^(?:\d+/\d+: )?([\w.\[\]']+) == (-?\d[\w.+-]*)")
 
 def warn_of_changed_number(session: Session) -> None:
     """PyTorch compiles a model again for each value of a Python number."""
-    found = _CHANGED.match(torch_internals.recompile_reason())
+    found = _CHANGED.match(recompile_internals.recompile_reason())
     if found is None or session.warned_of_number:
         return
     session.warned_of_number = True
-    limit = torch_internals.recompile_limit()
+    limit = recompile_internals.recompile_limit()
     warnings.warn(
         f"loadline: the number {found[1]}, which the model reads, was {found[2]} when the model "
         "was compiled. It is compiled and planned again for each value"
@@ -104,18 +104,18 @@ def warn_of_changed_number(session: Session) -> None:
 def warn_before_unplanned_runs() -> None:
     """PyTorch does not call the backend for a model that it runs uncompiled, so this is
     the last time to say so."""
-    torch_internals.below_recompile_limit()
-    if torch_internals.suppresses_errors():
+    recompile_internals.below_recompile_limit()
+    if recompile_internals.suppresses_errors():
         warnings.warn(
-            f"loadline: {torch_internals.SUPPRESS_ERRORS} is on, so PyTorch runs a model "
+            f"loadline: {recompile_internals.SUPPRESS_ERRORS} is on, so PyTorch runs a model "
             "that cannot be planned uncompiled and without a memory limit: switch it off",
             LoadlineWarning, stacklevel=3)
-    if torch_internals.is_last_compile():
-        stops = torch_internals.stop_at_recompile_limit()
-        reason = torch_internals.recompile_reason().partition("#")[0].strip()
+    if recompile_internals.is_last_compile():
+        stops = recompile_internals.stop_at_recompile_limit()
+        reason = recompile_internals.recompile_reason().partition("#")[0].strip()
         warnings.warn(
             "loadline: this model is compiled for the last time: PyTorch's limit, "
-            f"{torch_internals.RECOMPILE_LIMIT}={torch_internals.recompile_limit()}, is "
+            f"{recompile_internals.RECOMPILE_LIMIT}={recompile_internals.recompile_limit()}, is "
             "reached. " + (
                 "A call that needs another graph will raise FailOnRecompileLimitHit "
                 "instead of running without a plan" if stops else

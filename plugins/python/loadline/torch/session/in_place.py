@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument, LoadlineError
-from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.session.compiler import backend, current_tier
@@ -37,7 +37,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     host_state: the plan may put state of the only optimizer on the host, if the machine
     can copy (host_state.py)."""
     if rank_consensus.is_initialized():
-        torch_internals.keep_whole_under_ddp()
+        dynamo_internals.keep_whole_under_ddp()
     if isinstance(optimizers, torch.optim.Optimizer):
         raise InvalidArgument("compile_in_place: optimizers: want a list of optimizers")
     optimizers = [*map(innermost, optimizers)]
@@ -74,7 +74,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     if buckets:
         # Not when the model is compiled: that may be inside a step's closure.
         new_host_state(predicted[0][0], buckets, device_of(model), session.number)
-    torch_internals.forget_calls()
+    dynamo_internals.forget_calls()
     model.compile(backend=backend, dynamic=False,
                   options={**options, "session": session.reference})
     if current_tier() != tiers.PUBLIC:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError, LoadlineWarning
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import recompile_internals, torch_internals
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.session import Session, SessionReference
 from loadline.torch.state.host_gradients import HostGradient
@@ -114,7 +114,7 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
 
     @functools.wraps(compiled)
     def call(*arguments: Any) -> Any:
-        torch_internals.end_module_hook_guards()
+        recompile_internals.end_module_hook_guards()
         global run_count
         run_count += 1
         session = reference()

@@ -22,9 +22,10 @@ from loadline.torch.problem.parameters import may_leave
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
+from loadline.torch.state.host_gradients import hooked
 from loadline.torch.state.host_state import movable_buckets
 from loadline.torch.state.host_updates import check_step_on_host, host_bytes
-from loadline.torch.state.predict_state import PredictedState
+from loadline.torch.state.predict_state import PredictedState, owners_of
 
 
 def state_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
@@ -116,3 +117,49 @@ def buckets_of_problem(buckets: list[Any], in_backward: bool, on_host: Machine |
             b.state_bytes, (b.touched_bytes - b.state_bytes) // 2, on_host)) for b in buckets)
     return tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes,
                              len(b.parameters) if in_backward else 0) for b in buckets)
+
+
+@dataclasses.dataclass(frozen=True)
+class Movable:
+    """What the plan may put on the host between steps."""
+
+    buckets: list[Any]  # of optimizer state
+    state: tuple[StateBucket, ...]  # the same, as the problem has them
+    owners: dict[torch.Tensor, Any]  # of gradients, by parameter
+    leaving: list[tuple[str, torch.Tensor]]
+    one_graph: str  # what to say if there are several graphs and there may be one only
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(bucket.state_bytes for bucket in self.buckets)
+
+
+def what_may_leave(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+                   predicted: PredictedState, read: Options,
+                   micro_batches: int | str | None, accumulate: bool,
+                   offload_gradients: bool, update_in_backward: bool,
+                   offload_parameters: bool, host_updates: bool) -> tuple[Movable, Options]:
+    """And the options with the updates on the host. Raises for arguments that exclude each
+    other and gradients that cannot leave."""
+    buckets = state_buckets(model, optimizer, predicted, read)
+    owners = {}
+    update_in_backward |= offload_parameters and bool(buckets)
+    option = "host_updates" if host_updates else "offload_gradients"
+    if offload_gradients or update_in_backward or host_updates:
+        check_gradients(buckets, micro_batches, accumulate, option)
+        owners = owners_of(buckets)
+        for name, one in model.named_parameters():
+            if one in owners and hooked(one):
+                raise Unsupported(f"{option}: {name} has a hook, which would not be "
+                                  "called: remove it")
+    if host_updates and optimizer is not None:
+        read = with_host_updates(optimizer, buckets, read, update_in_backward)
+    leaving = leaving_candidates(model, owners, read, micro_batches, accumulate) if (
+        offload_parameters) else []
+    option, what = ("offload_parameters", "parameters") if leaving else (option, "gradients")
+    state = buckets_of_problem(buckets, update_in_backward,
+                               read.machine if host_updates else None)
+    return Movable(
+        buckets, state, owners, leaving,
+        f"{option}: the model has a graph break, and {what} may leave in one graph only"
+        if leaving or owners else ""), read

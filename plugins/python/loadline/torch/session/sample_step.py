@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument, LoadlineError, Unsupported
-from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat import dynamo_internals, tiers, torch_internals
 from loadline.torch.compat.nested_values import map_leaves, tensors_in
 from loadline.torch.compat.trained_leaves import trained_leaves
 from loadline.torch.problem.default_machine import device_of, first_device
@@ -233,7 +233,7 @@ def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def refuse_batch(error: Exception) -> None:
     """Raises InvalidArgument if it is that the model cannot run on the sample."""
-    if said := torch_internals.failed_call(error):
+    if said := dynamo_internals.failed_call(error):
         raise InvalidArgument("the model cannot run on the sample, which must be a batch as in "
                               f"training: {said}") from error
 
@@ -295,7 +295,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     model, optimizer, sample = step.model, step.optimizer, step.sample
     device = first_device(model.parameters())
     cuda = device if device.type == "cuda" else None
-    breaks = torch_internals.break_count()
+    breaks = dynamo_internals.break_count()
     session.restart(keep_budgets)
     session.counts_forwards = step.function is not None
     with restored_afterwards(model, sample, optimizer) as session.written, dry_run(
@@ -307,7 +307,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
         try:
             uncounted = step.run(call, ledger)
             if ledger is not None and step.function is not None and (
-                    torch_internals.compiles_inside_modes()):
+                    dynamo_internals.compiles_inside_modes()):
                 # Once more, because compiling computes too.
                 for parameter in model.parameters():
                     parameter.grad = None
@@ -324,7 +324,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 uncounted = step.run(call, None)
                 end = torch.cuda.memory_allocated(cuda)
         except torch_internals.BackendCompilerFailed as error:
-            torch_internals.raise_own(error)
+            dynamo_internals.raise_own(error)
             raise
         except RuntimeError as error:
             refuse_batch(error)
@@ -333,9 +333,9 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     session.counts_forwards = False
     graphs = session.graphs
     if not graphs:
-        torch_internals.say_nothing_compiled()
+        dynamo_internals.say_nothing_compiled()
         refuse_switched_off()
-        reasons = [reason for reason, count in torch_internals.break_count().items()
+        reasons = [reason for reason, count in dynamo_internals.break_count().items()
                    if count > breaks.get(reason, 0)]
         raise LoadlineError(
             "nothing was planned: " + (

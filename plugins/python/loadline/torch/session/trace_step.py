@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError, Unsupported
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals, torch_internals
 from loadline.torch.problem.gradients import Owner, owners_in
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.problem.parameters import places_in
@@ -62,18 +62,18 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options,
 
     args, kwargs = arguments_of(sample)
     try:
-        with torch_internals.without_logging():
+        with dynamo_internals.without_logging():
             torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
                 *args, **kwargs)
     except Exception as error:
         if tracer.traced is None:
-            torch_internals.raise_own(error)
+            dynamo_internals.raise_own(error)
             refuse_batch(error)
             refuse_switched_off()
             raise Unsupported(
                 f"the model cannot be traced as one graph: {error}") from error
     finally:
-        torch_internals.forget_compiled(model)
+        dynamo_internals.forget_compiled(model)
     if tracer.traced is None:
         refuse_switched_off()
         raise LoadlineError("no traced part of the model needs a gradient")

@@ -57,9 +57,10 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     except Infeasible as error:
         if reserved == 0 and share == 1:
             raise
-        # In the unit of the caller's budget.
-        met, bound = (math.ceil(b / share) + reserved if b else 0
-                      for b in (error.smallest_met_bytes, error.proven_bound_bytes))
+        # In the unit of the caller's budget. Another division might give the graph all of it.
+        met = error.smallest_met_bytes and math.ceil(
+            error.smallest_met_bytes / share) + reserved
+        bound = error.proven_bound_bytes and error.proven_bound_bytes + reserved
         within = ", and the graph gets its share of the rest" if options.shares else ""
         # As where code between graphs takes memory that no plan has.
         corrected = (f", and {format_bytes(options.corrected_bytes)} for what a measured step "

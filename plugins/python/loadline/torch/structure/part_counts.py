@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError, Unsupported
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import dynamo_internals
 from loadline.torch.structure.part_sums import count_targets
 
 _numbers = itertools.count()
@@ -58,7 +58,7 @@ class TargetCounter:
         except _Counted as found:
             return found.counts
         except Exception as error:
-            torch_internals.raise_own(error)
+            dynamo_internals.raise_own(error)
             raise Unsupported("micro_batches: the targets of a part cannot be counted: "
                               f"{error}") from error
         raise LoadlineError("micro_batches: PyTorch did not run the count of targets")
