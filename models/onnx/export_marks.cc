@@ -72,6 +72,21 @@ std::vector<Original> ReadSignature(absl::string_view text) {
   return originals;
 }
 
+// From the same lines and "x: USER_INPUT": the first word of each.
+std::set<std::string> ReadPlaceholders(absl::string_view text) {
+  std::set<std::string> names;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(": "), absl::SkipEmpty());
+    if (words.size() >= 2 &&
+        (words[1] == "USER_INPUT" || words[1] == "PARAMETER" ||
+         words[1] == "BUFFER" || words[1] == "CONSTANT_TENSOR")) {
+      names.emplace(words[0]);
+    }
+  }
+  return names;
+}
+
 // From lines such as "add_1: BUFFER_MUTATION target='ema.codebook'": buffers
 // that the module changes in its forward pass.
 std::vector<std::string> ReadMutations(absl::string_view text) {
@@ -312,6 +327,7 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
   for (const Original& original : originals) {
     marks.marks[original.target] = original.mark;
   }
+  marks.placeholders = ReadPlaceholders(Metadata(graph, kSignature));
   for (const auto& info : graph.value_info()) {
     const absl::string_view kind = Metadata(info, kKind);
     if (kind == "PARAMETER") {

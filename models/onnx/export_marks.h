@@ -44,6 +44,9 @@ struct ExportMarks {
   std::set<std::string> first_of_ties;
   // Biases of LSTMs that Keras has one of (keras_biases.h), by initializer.
   std::set<std::string> single_biases;
+  // Inputs, parameters, buffers and constants by their names in the exported
+  // program's code.
+  std::set<std::string> placeholders;
   // What PyTorch computes and the exporter leaves out; one sentence each.
   std::vector<std::string> left_out;
 };

@@ -143,9 +143,10 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   const std::string no_bias = KerasBiasWarning(*model);
   if (!no_bias.empty()) prepared.warnings.push_back(no_bias);
   ClipAtNumbers(model->mutable_graph());
-  const std::string detached =
-      DetachNoGradRegions(model->mutable_graph(), &prepared.marks.detached);
-  if (!detached.empty()) prepared.warnings.push_back(detached);
+  for (std::string& text :
+       DetachNoGradRegions(model->mutable_graph(), &prepared.marks)) {
+    prepared.warnings.push_back(std::move(text));
+  }
   const std::vector<TiedCopy> tied_copies = FindTiedCopies(*model, folder);
   for (const TiedCopy& tied : tied_copies) {
     if (!tied.guessed) continue;

@@ -95,50 +95,6 @@ TEST(ExportMarks, NoGradientFlowsThroughWhatWasDetached) {
   }
 }
 
-// Traces of torch.no_grad, torch.autocast and torch.fx, as torch 2.15 writes
-// them, of `t = tanh(x w)` in `y = t t`.
-TEST(ExportMarks, NoGradientFlowsOutOfNoGrad) {
-  const std::string no_grad = "File \"<eval_with_key>.36\", line ";
-  struct Region {
-    std::string product, tanh;
-    bool detached;
-  };
-  const Region regions[] = {
-      {no_grad + "5, in forward\n    mm = torch.ops.aten.mm.default(x, p_w)",
-       no_grad + "6, in forward\n    tanh = torch.ops.aten.tanh.default(mm)",
-       true},
-      {no_grad + "5, in forward\n    mm = torch.ops.aten.mm.default(arg0_1, p)",
-       no_grad + "6, in forward\n    tanh = torch.ops.aten.tanh.default(mm)",
-       false},
-      {no_grad + "5, in forward\n    mm = torch.mm(x, p_w)",
-       no_grad + "6, in forward\n    tanh = torch.tanh(mm)", false},
-      {"File \"a.py\", line 3, in forward\n    mm = torch.mm(x, p_w)",
-       "File \"a.py\", line 3, in forward\n    y = f(x)\n  " + no_grad +
-           "6, in forward\n    tanh = torch.ops.aten.tanh.default(mm)",
-       false}};
-  for (const Region& region : regions) {
-    onnx::ModelProto model = ModelFromText(
-        "g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> {"
-        " m = MatMul(x, w) t = Tanh(m) u = MatMul(t, w) y = Mul(u, t) }");
-    auto* nodes = model.mutable_graph()->mutable_node();
-    Write(&(*nodes)[0], "pkg.torch.onnx.stack_trace", region.product);
-    Write(&(*nodes)[1], "pkg.torch.onnx.stack_trace", region.tanh);
-    Write(&(*nodes)[2], "pkg.torch.onnx.stack_trace", "File \"b.py\", line 1");
-    const auto imported = ImportOnnxBytes(Bytes(model), {});
-    ASSERT_TRUE(imported.ok()) << imported.status();
-    const Graph& graph = imported->graph;
-    const std::vector<bool> active =
-        ActiveValues(graph, {*graph.Find("w")}, {});
-    ASSERT_EQ(graph.nodes.size(), region.detached ? 5u : 4u);
-    EXPECT_TRUE(active[Index(graph.nodes[1].outputs[0])]);  // of its own tanh
-    if (!region.detached) continue;
-    EXPECT_FALSE(active[Index(graph.nodes[2].outputs[0])]);
-    EXPECT_TRUE(active[Index(graph.outputs[0])]);
-    ASSERT_FALSE(imported->warnings.empty());
-    EXPECT_THAT(imported->warnings[0], HasSubstr("torch.no_grad computed: t"));
-  }
-}
-
 TEST(ExportMarks, SayWhichRowOfAnEmbeddingGetsNoGradient) {
   // padding_idx, as the exporter writes it, and the row; -1: none.
   const std::pair<const char*, int64_t> cases[] = {
