@@ -283,6 +283,12 @@ class Classifier {
           left_out_.push_back(name);
           return NotTrained("a table, by its contents");
         }
+        // No layer's weight has one axis.
+        if (IsProduct(op) && tensor.type.rank() < 2 &&
+            says == NameSays::kBuffer) {
+          left_out_.push_back(name);
+          return NotTrained("a buffer, by its name");
+        }
         if ((IsProduct(op) || IsLookUp(op)) && says != NameSays::kParameter) {
           either_.push_back(name);
         }

@@ -1,4 +1,6 @@
 // The rules of models/onnx/classify.h, case by case.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -333,6 +335,19 @@ TEST(ClassifyInitializers, TheBiasOfBartsLogitsIsABuffer) {
   EXPECT_THAT(imported.warnings,
               ElementsAre(AllOf(HasSubstr("not trained"),
                                 HasSubstr(": model.final_logits_bias;"))));
+}
+
+// Two frequencies of a small rotary embedding are too few to show a table.
+TEST(ClassifyInitializers, AVectorOfAnEinsumIsABufferByItsName) {
+  for (const auto& [name, trained] :
+       {std::pair{"rotary.inv_freq", false}, std::pair{"rotary.query", true}}) {
+    const Imported imported = ImportStateDict(absl::StrCat(
+        "g (float[2,3] x) => (float[2,3,2] y) <float[2] \"", name,
+        "\" = {1,0.01}> {", " y = Einsum<equation = \"bi,j->bij\">(x, \"", name,
+        "\") }"));
+    EXPECT_EQ(Names(imported.graph, ValueKind::kParameter).size(), trained)
+        << name;
+  }
 }
 
 // Its weight and bias are buffers, although named as those of a layer.
