@@ -92,11 +92,24 @@ FoldResult GatherND(const FoldContext& c) {
   return One(Pick(x, dims, index));
 }
 
+// Whether updates are added. Integers only: a sum of floats would be rounded in
+// another order than the kernel's.
+absl::StatusOr<bool> AddsUpdates(const FoldContext& c) {
+  const std::string reduction = StringAttribute(c.node, "reduction", "none");
+  if (reduction == "none") return false;
+  if (reduction == "add" && !c.in[0]->real()) return true;
+  return absl::UnimplementedError("such reductions are not folded");
+}
+
+// Wraps around.
+int64_t WrappedSum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) +
+                              static_cast<uint64_t>(b));
+}
+
 // One update after the other, so that the last of several stays.
 FoldResult ScatterND(const FoldContext& c) {
-  if (StringAttribute(c.node, "reduction", "none") != "none") {
-    return absl::UnimplementedError("reductions are not folded");
-  }
+  LOADLINE_ASSIGN_OR_RETURN(const bool adds, AddsUpdates(c));
   const Wide &x = *c.in[0], &indices = *c.in[1], &updates = *c.in[2];
   const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
   if (picked < 1 || picked > Rank(x)) {
@@ -119,6 +132,12 @@ FoldResult ScatterND(const FoldContext& c) {
     };
     if (x.real()) {
       write(result.reals, updates.reals);
+    } else if (adds) {
+      for (int64_t i = 0; i < block; ++i) {
+        int64_t& sum = result.ints[static_cast<size_t>(at + i)];
+        sum =
+            WrappedSum(sum, updates.ints[static_cast<size_t>(row * block + i)]);
+      }
     } else {
       write(result.ints, updates.ints);
     }
@@ -128,9 +147,7 @@ FoldResult ScatterND(const FoldContext& c) {
 
 // One update after the other as well.
 FoldResult ScatterElements(const FoldContext& c) {
-  if (StringAttribute(c.node, "reduction", "none") != "none") {
-    return absl::UnimplementedError("reductions are not folded");
-  }
+  LOADLINE_ASSIGN_OR_RETURN(const bool adds, AddsUpdates(c));
   const Wide &x = *c.in[0], &indices = *c.in[1], &updates = *c.in[2];
   if (Rank(indices) != Rank(x) || updates.dims != indices.dims ||
       updates.dtype != x.dtype) {
@@ -160,7 +177,8 @@ FoldResult ScatterElements(const FoldContext& c) {
     if (x.real()) {
       result.reals[at] = updates.reals[i];
     } else {
-      result.ints[at] = updates.ints[i];
+      result.ints[at] =
+          adds ? WrappedSum(result.ints[at], updates.ints[i]) : updates.ints[i];
     }
   }
   return One(std::move(result));

@@ -24,6 +24,7 @@
 #include "models/onnx/keras_biases.h"
 #include "models/onnx/no_grad.h"
 #include "models/onnx/overlapping_parts.h"
+#include "models/onnx/straight_through.h"
 #include "models/onnx/supported.h"
 #include "models/onnx/take_contents.h"
 #include "models/onnx/tied_copies.h"
@@ -147,6 +148,9 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
        DetachNoGradRegions(model->mutable_graph(), &prepared.marks)) {
     prepared.warnings.push_back(std::move(text));
   }
+  std::string straight =
+      DetachStraightThrough(model->mutable_graph(), &prepared.marks);
+  if (!straight.empty()) prepared.warnings.push_back(std::move(straight));
   const std::vector<TiedCopy> tied_copies = FindTiedCopies(*model, folder);
   for (const TiedCopy& tied : tied_copies) {
     if (!tied.guessed) continue;

@@ -35,7 +35,7 @@ largest of several draws, so a row that fails in *gradient* alone may be such a 
 layer: there PyTorch keeps fp32, because one of the two operands is. With it 13 of these rows
 were above the limit, most of them by the gradient of an embedding, at the end of that sum.
 
-The older exporter leaves no trace of `detach()` in a file, so *capsules* and
+The older exporter leaves no trace of `detach()` in a file, so *capsules* and the losses of
 *vector_quantized* train differently from PyTorch there. Of a file without marks a tensor
 whose name says nothing is trained unless its contents show a table; a warning lists both.
 Spectral norm changes its vectors in the forward pass, which no exporter writes, so

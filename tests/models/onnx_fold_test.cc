@@ -139,6 +139,22 @@ TEST(Fold, WritesAtPositions) {
               ElementsAre(0, 1, 2, 7, 4, 5));
 }
 
+// PyTorch Geometric counts the edges of a node so.
+TEST(Fold, AddsIntegersWhereTheyAreScattered) {
+  const std::string zeros = "z = Constant<value_ints=[0,10,0]>() ";
+  EXPECT_THAT(
+      Ints64(zeros + "i = Constant<value_ints=[2,0,2,-1]>()"
+                     " u = Constant<value_ints=[1,2,3,4]>()"
+                     " y = ScatterElements<reduction=\"add\">(z, i, u)"),
+      ElementsAre(2, 10, 8));
+  EXPECT_THAT(Ints64(zeros + "p = Constant<value_ints=[1,1,0]>()"
+                             " t = Constant<value_ints=[3,1]>()"
+                             " i = Reshape(p, t)"
+                             " u = Constant<value_ints=[5,6,7]>()"
+                             " y = ScatterND<reduction=\"add\">(z, i, u)"),
+              ElementsAre(7, 21, 0));
+}
+
 // The older exporter writes the repeats of repeat_interleave with OneHot.
 TEST(Fold, MarksClasses) {
   const std::string values =
