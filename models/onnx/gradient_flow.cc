@@ -106,8 +106,14 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
 
 std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         const std::set<std::string>& detached) {
-  std::set<std::string> reached;
-  for (const auto& output : graph.output()) reached.insert(output.name());
+  std::set<std::string> outputs;
+  for (const auto& output : graph.output()) outputs.insert(output.name());
+  return ReachedByGradient(graph, std::move(outputs), detached);
+}
+
+std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
+                                        std::set<std::string> reached,
+                                        const std::set<std::string>& detached) {
   for (int n = graph.node_size() - 1; n >= 0; --n) {
     const auto& node = graph.node(n);
     const bool flows = std::any_of(

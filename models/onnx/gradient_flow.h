@@ -14,6 +14,10 @@ namespace loadline::models::onnx_internal {
 // indices, or `detached` values, are not among them.
 std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         const std::set<std::string>& detached);
+// The same of the values `of`, which are among them.
+std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
+                                        std::set<std::string> of,
+                                        const std::set<std::string>& detached);
 
 }  // namespace loadline::models::onnx_internal
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/gradient_flow.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -37,21 +38,21 @@ class Finder {
       for (const int i : {0, 1}) {
         const Node* inner = Maker(node.input(i), "Sub");
         if (inner != nullptr && inner->input(1) == node.input(1 - i) &&
-            inner->input(0) != inner->input(1)) {
+            IsCutOff(inner->input(1), inner->input(0))) {
           return {{n, i}};
         }
       }
     } else if (node.op_type() == "Sub") {
       const Node* inner = Maker(node.input(1), "Sub");
       if (inner != nullptr && inner->input(0) == node.input(0) &&
-          inner->input(0) != inner->input(1)) {
+          IsCutOff(inner->input(0), inner->input(1))) {
         return {{n, 1}};
       }
       inner = Maker(node.input(0), "Add");
       if (inner == nullptr || readers_.at(node.input(0)) > 1) return {};
       for (const int i : {0, 1}) {
         if (inner->input(i) == node.input(1) &&
-            inner->input(1 - i) != node.input(1)) {
+            IsCutOff(inner->input(i), inner->input(1 - i))) {
           return {{n, 1}, {maker_.at(node.input(0)), 1 - i}};
         }
       }
@@ -60,6 +61,11 @@ class Finder {
   }
 
  private:
+  // Whether q passes no gradient to x.
+  bool IsCutOff(const std::string& x, const std::string& q) const {
+    return ReachedByGradient(graph_, {q}, {}).count(x) == 0;
+  }
+
   // The node that makes the value, if it is such an operator.
   const Node* Maker(const std::string& value, const char* op) const {
     const auto found = maker_.find(value);

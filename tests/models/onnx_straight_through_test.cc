@@ -53,7 +53,11 @@ TEST(StraightThrough, IsNoOtherSumOrDifference) {
   for (const char* f :
        {"s = Sub(z, q) y = Add(z, s)", "s = Sub(q, r) y = Add(z, s)",
         "s = Sub(q, z) y = Sub(s, z)", "s = Add(q, z) y = Add(s, z)",
-        "s = Add(z, z) y = Sub(s, z)"}) {
+        "s = Add(z, z) y = Sub(s, z)",
+        // The gradient passes through q.
+        "t = Tanh(z) s = Sub(t, z) y = Add(z, s)",
+        "t = ReduceMean(z) s = Sub(z, t) y = Sub(z, s)",
+        "t = Mul(z, q) s = Add(t, z) y = Sub(s, z)"}) {
     const auto imported = ImportOnnxBytes(Bytes(Model(f)), {});
     ASSERT_TRUE(imported.ok()) << imported.status();
     for (const std::string& warning : imported->warnings) {
