@@ -42,13 +42,11 @@ struct Update {
   }
   // Of element i.
   __device__ float ScaledGradient(const AdafactorStep& s, int64_t i) const {
-    float square = row[i];
-    if (shape.factored()) {
-      const int64_t r = i / shape.columns, c = i % shape.columns;
-      const int64_t m = r / shape.rows;
-      square = row[r] * column[m * shape.columns + c] /
-               static_cast<float>(divisors[m]);
-    }
+    if (!shape.factored()) return Scaled(s, Gradient(i), row[i]);
+    const int64_t r = i / shape.columns, c = i % shape.columns;
+    const int64_t m = r / shape.rows;
+    const float square = row[r] * column[m * shape.columns + c] /
+                         static_cast<float>(divisors[m]);
     return Scaled(s, Gradient(i), square);
   }
 };
