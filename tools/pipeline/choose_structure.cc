@@ -404,7 +404,8 @@ class Chooser {
 
   // The fewest bytes; of plans with equally many, the fastest.
   absl::Status FindSmallest() {
-    LOADLINE_RETURN_IF_ERROR(candidates_.PoseUpTo(kNoTime));
+    LOADLINE_RETURN_IF_ERROR(
+        candidates_.PoseUpTo(static_cast<double>(kNoTime)));
     const bool small = AllAreSmall();
     std::vector<std::pair<int64_t, Candidate*>> by_floor;
     for (Candidate& candidate : candidates_.all()) {

@@ -11,9 +11,10 @@
 namespace loadline::planner {
 namespace {
 
-constexpr Item kForward{ItemKind::kRun, 0}, kGrad{ItemKind::kRun, 1},
-    kUpdate{ItemKind::kRun, 2}, kOutY{ItemKind::kOut, 2},
-    kInY{ItemKind::kIn, 2}, kInW{ItemKind::kIn, 0}, kOutNewW{ItemKind::kOut, 4};
+constexpr Item kLaneForward{ItemKind::kRun, 0}, kLaneGrad{ItemKind::kRun, 1},
+    kLaneUpdate{ItemKind::kRun, 2}, kLaneOutY{ItemKind::kOut, 2},
+    kLaneInY{ItemKind::kIn, 2}, kLaneInW{ItemKind::kIn, 0},
+    kLaneOutNewW{ItemKind::kOut, 4};
 
 // Nodes of 1000, 2000 and 3000 ns; a copy out takes 100 + 100 ns, one back
 // 100 + 50 ns.
@@ -26,8 +27,8 @@ TEST(FindTimes, ComputeWaitsForItsCopies) {
   problem.machine->copy_overhead_ns = 7;
   for (double bidirectional : {1.0, 0.5}) {
     problem.machine->d2h_h2d_factor = bidirectional;
-    const Times times =
-        TimesOf(problem, {kForward, kOutY, kInY, kGrad, kUpdate});
+    const Times times = TimesOf(
+        problem, {kLaneForward, kLaneOutY, kLaneInY, kLaneGrad, kLaneUpdate});
     // Out 1000..1200, In 1200..1350, grad waits for it.
     EXPECT_EQ(times.passed_ns,
               (std::vector<double>{1000, 1200, 1200, 3350, 6350}));
@@ -39,8 +40,9 @@ TEST(FindTimes, ComputeWaitsForItsCopies) {
 
 TEST(FindTimes, CoupledLanesMoveAtHalfRateTogether) {
   Problem problem = SmallProblem();
-  const std::vector<Item> items = {kInW,  kForward, kInW,    kOutY,
-                                   kGrad, kUpdate,  kOutNewW};
+  const std::vector<Item> items = {kLaneInW,    kLaneForward, kLaneInW,
+                                   kLaneOutY,   kLaneGrad,    kLaneUpdate,
+                                   kLaneOutNewW};
   // The first In 0..150. Then In and Out 1150..1250 in latency, both move at
   // half rate until the In ends at 1350; the Out has 50 bytes left: 1400.
   EXPECT_EQ(TimesOf(problem, items).passed_ns,
@@ -53,8 +55,8 @@ TEST(FindTimes, CoupledLanesMoveAtHalfRateTogether) {
 TEST(FindTimes, CopiesThatStopComputeRunOneAfterTheOther) {
   Problem problem = SmallProblem();
   problem.machine->copies_exclude_compute = true;
-  const Times times =
-      TimesOf(problem, {kForward, kInW, kOutY, kGrad, kUpdate, kOutNewW});
+  const Times times = TimesOf(problem, {kLaneForward, kLaneInW, kLaneOutY,
+                                        kLaneGrad, kLaneUpdate, kLaneOutNewW});
   EXPECT_EQ(times.passed_ns,
             (std::vector<double>{1000, 1150, 1350, 3350, 6350, 6550}));
 }

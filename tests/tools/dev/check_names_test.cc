@@ -44,6 +44,9 @@ TEST(CheckNames, RejectsANameOfTwoThings) {
   EXPECT_EQ(CheckNames(Anonymous("struct Row {};"),
                        Anonymous("int Row(int x) { return x; }")),
             1);
+  EXPECT_EQ(CheckNames(Anonymous("constexpr Item kFirst{0},\n    kMost{1};"),
+                       Anonymous("constexpr Item kOther{0}, kMost{1};")),
+            1);
 }
 
 TEST(CheckNames, RejectsAFunctionThatAHeaderDeclares) {
