@@ -156,6 +156,7 @@ class Finder {
       return frame.number;
     }
     region.makes.insert(ResultOf(frame.line));
+    made_.insert(ResultOf(frame.line));
     for (const std::string& name : NamesIn(frame.line)) {
       region.reads.insert(name);
     }
@@ -172,10 +173,8 @@ class Finder {
         named = true;
       } else if (absl::StartsWith(name, "getitem")) {
         item = true;
-      } else if (region.reads_other) {
-        for (const auto& [number, other] : regions_) {
-          kept |= &other != &region && other.makes.count(name) > 0;
-        }
+      } else if (region.reads_other && made_.count(name) > 0) {
+        kept = true;
       }
     }
     item &= region.reads_other && !kept;
@@ -186,6 +185,7 @@ class Finder {
   }
 
   const Names& placeholders_;
+  Names made_;  // by any region
   std::map<std::string, Region> regions_;
   ExportRegions found_;
 };

@@ -108,13 +108,15 @@ std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         const std::set<std::string>& detached) {
   std::set<std::string> outputs;
   for (const auto& output : graph.output()) outputs.insert(output.name());
-  return ReachedByGradient(graph, std::move(outputs), detached);
+  return ReachedByGradient(graph, std::move(outputs), detached, 0,
+                           graph.node_size() - 1);
 }
 
 std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         std::set<std::string> reached,
-                                        const std::set<std::string>& detached) {
-  for (int n = graph.node_size() - 1; n >= 0; --n) {
+                                        const std::set<std::string>& detached,
+                                        int first, int last) {
+  for (int n = last; n >= first; --n) {
     const auto& node = graph.node(n);
     const bool flows = std::any_of(
         node.output().begin(), node.output().end(), [&](const auto& name) {

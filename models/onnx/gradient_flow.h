@@ -14,10 +14,12 @@ namespace loadline::models::onnx_internal {
 // indices, or `detached` values, are not among them.
 std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         const std::set<std::string>& detached);
-// The same of the values `of`, which are among them.
+// The same of the values `of`, which are among them, through the nodes from
+// `first` to `last`.
 std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph,
                                         std::set<std::string> of,
-                                        const std::set<std::string>& detached);
+                                        const std::set<std::string>& detached,
+                                        int first, int last);
 
 }  // namespace loadline::models::onnx_internal
 

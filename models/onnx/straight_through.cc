@@ -63,7 +63,12 @@ class Finder {
  private:
   // Whether q passes no gradient to x.
   bool IsCutOff(const std::string& x, const std::string& q) const {
-    return ReachedByGradient(graph_, {q}, {}).count(x) == 0;
+    const auto last = maker_.find(q), first = maker_.find(x);
+    if (last == maker_.end()) return q != x;
+    return ReachedByGradient(graph_, {q}, {},
+                             first == maker_.end() ? 0 : first->second + 1,
+                             last->second)
+               .count(x) == 0;
   }
 
   // The node that makes the value, if it is such an operator.
