@@ -14,6 +14,7 @@
 #include "models/onnx/computed_parameters.h"
 #include "models/onnx/gradient_flow.h"
 #include "models/onnx/initializer_names.h"
+#include "models/onnx/name_list.h"
 #include "models/onnx/producers.h"
 #include "models/onnx/tables.h"
 #include "planner/base/status_macros.h"
@@ -23,20 +24,6 @@ namespace {
 
 // Smaller tensors are often equal by chance (zeros, ones).
 constexpr int64_t kMinTiedElements = 64;
-
-// Files name at most this many tensors in one sentence.
-constexpr size_t kMostListed = 10;
-
-std::string NameList(const std::vector<std::string>& names) {
-  std::string list;
-  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
-    absl::StrAppend(&list, i == 0 ? "" : ", ", names[i]);
-  }
-  if (names.size() > kMostListed) {
-    absl::StrAppend(&list, " and ", names.size() - kMostListed, " more");
-  }
-  return list;
-}
 
 // Whether the contents show that the tensor is not trained.
 bool IsNeverTrained(const Tensor& tensor) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/onnx/export_regions.h"
+#include "models/onnx/name_list.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -110,7 +111,7 @@ std::vector<std::string> DetachNoGradRegions(onnx::GraphProto* graph,
   }
   if (!unknown.empty()) {
     warnings.push_back(absl::StrCat(
-        "a gradient passes through ", absl::StrJoin(unknown, ", "),
+        "a gradient passes through ", NameList(unknown),
         ", which torch.autocast or torch.no_grad computed: the file does not "
         "say which; if it was torch.no_grad, export the model with detach() "
         "of the result"));

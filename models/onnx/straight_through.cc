@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "models/onnx/gradient_flow.h"
+#include "models/onnx/name_list.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -115,7 +115,7 @@ std::string DetachStraightThrough(onnx::GraphProto* graph, ExportMarks* marks) {
   return absl::StrCat(
       "taken for straight-through estimators, x + (q - x) with a gradient to x "
       "alone, as with detach() of q - x, which the file has lost: ",
-      absl::StrJoin(results, ", "));
+      NameList(results));
 }
 
 }  // namespace loadline::models::onnx_internal

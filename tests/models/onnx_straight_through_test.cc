@@ -49,6 +49,19 @@ TEST(StraightThrough, PassesTheGradientToWhatWasQuantizedAlone) {
   }
 }
 
+TEST(StraightThrough, IsListedTenTimesAtMost) {
+  std::string twelve = "s0 = Sub(q, z) v0 = Add(z, s0) ", sum = "v0";
+  for (int i = 1; i < 12; ++i) {
+    absl::StrAppend(&twelve, "s", i, " = Sub(q, z) v", i, " = Add(z, s", i,
+                    ") ");
+    sum += absl::StrCat(", v", i);
+  }
+  const auto imported = ImportOnnxBytes(
+      Bytes(Model(absl::StrCat(twelve, "y = Sum(", sum, ")"))), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(imported->warnings, Contains(HasSubstr("v8, v9 and 2 more")));
+}
+
 TEST(StraightThrough, IsNoOtherSumOrDifference) {
   for (const char* f :
        {"s = Sub(z, q) y = Add(z, s)", "s = Sub(q, r) y = Add(z, s)",
