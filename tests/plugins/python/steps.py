@@ -45,7 +45,7 @@ def recorded():
         yield graphs
 
 
-class _Recorder(torch_internals.CustomPartitionerFn):
+class _Recorder(torch_internals.CustomPartitionerFn or object):
     """Keeps the joint graph as it comes, and splits it as PyTorch would."""
 
     def __call__(self, gm, joint_inputs, **kwargs):

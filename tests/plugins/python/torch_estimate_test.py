@@ -20,7 +20,7 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.choose_structure import StructureSearch
-from loadline.torch.session.estimate import with_memory
+from loadline.torch.session.estimate import Row, no_slower_with_more, with_memory
 from models import MODELS
 
 MACHINE = loadline.Machine.known("rtx-4090")
@@ -171,6 +171,20 @@ class Estimate(unittest.TestCase):
         self.assertIn("no plan", str(found))
         with self.assertRaisesRegex(loadline.LoadlineError, "there is no plan at budget"):
             found.report("/tmp/never.html", row=0)
+
+    def test_of_more_memory_is_never_slower(self):
+        def row(budget, budget_bytes, peak_bytes, step_ns):
+            return Row(budget, budget_bytes, object() if step_ns else None,
+                                peak_bytes, step_ns)
+
+        outside, rows = 100, [
+            row("smallest", 450, 350, 90), row("60%", 600, 590, 70), row("80%", 800, 790, 75),
+            row(700, 700, 600, 80), row(689, 689, 589, 95), row(690, 690, 0, 0)]
+        found = no_slower_with_more(rows, outside)
+        self.assertEqual([(one.budget, one.budget_bytes, one.peak_bytes, one.step_ns)
+                          for one in found], [
+            ("smallest", 450, 350, 90), ("60%", 600, 590, 70), ("80%", 800, 590, 70),
+            (700, 700, 590, 70), (689, 689, 350, 90), (690, 690, 590, 70)])
 
     def test_of_a_model_that_logs_is_of_one_graph(self):
         class Logs(nn.Module):

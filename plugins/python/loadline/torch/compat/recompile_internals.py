@@ -4,6 +4,8 @@ Tested by tests/plugins/python/torch_unplanned_test.py.
 """
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -33,6 +35,21 @@ def recompile_reason() -> str:
     of_compile = torch_internals.compile_metrics
     metrics = {} if of_compile is None else getattr(of_compile(), "_metrics", {})
     return str(metrics.get("recompile_reason") or "").partition("\n")[0]
+
+
+@contextlib.contextmanager
+def own_metrics() -> Iterator[None]:
+    """What is compiled inside leaves the metrics of the compile around it as they are: PyTorch
+    2.10 refuses a metric that is set twice."""
+    of_compile = torch_internals.compile_metrics
+    metrics = None if of_compile is None else getattr(of_compile(), "_metrics", None)
+    before = dict(metrics or {})
+    try:
+        yield
+    finally:
+        if metrics is not None:
+            metrics.clear()
+            metrics.update(before)
 
 
 def is_last_compile() -> bool:

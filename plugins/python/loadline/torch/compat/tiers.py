@@ -17,7 +17,7 @@ from collections.abc import Callable
 import torch
 from loadline import _library
 from loadline.errors import LoadlineWarning, Unsupported
-from loadline.torch.compat import torch_internals
+from loadline.torch.compat import recompile_internals, torch_internals
 
 FULL, RECOMPUTE, PUBLIC = "full", "recompute", "public"
 
@@ -46,10 +46,12 @@ def _failure(test: Callable[[], str]) -> str:
         except Exception as error:
             found.append(f"{type(error).__name__}: {error}".splitlines()[0])
 
+    torch_internals.enter_fake_mode_once()
     # In its own thread, because this one may be in the middle of a compile.
     thread = threading.Thread(target=work, name="loadline-self-test")
-    thread.start()
-    thread.join()
+    with recompile_internals.own_metrics():
+        thread.start()
+        thread.join()
     return found[0]
 
 

@@ -220,6 +220,19 @@ def _row(search: StructureSearch, asked: int | float | str,
                search.problem(structure))
 
 
+def no_slower_with_more(rows: list[Row], outside_bytes: int) -> list[Row]:
+    """The search for a large budget may find a slower plan than that for a small one. Then a
+    row has the latter."""
+    def least(row: Row) -> Row:
+        limit = row.budget_bytes - (0 if is_share(row.budget) else outside_bytes)
+        fit = [one for one in rows if one.plan is not None and one.peak_bytes <= limit
+               and (row.plan is None or one.step_ns < row.step_ns)]
+        best = min(fit, key=lambda one: one.step_ns, default=row)
+        return dataclasses.replace(best, budget=row.budget, budget_bytes=row.budget_bytes)
+
+    return [row if row.budget == SMALLEST else least(row) for row in rows]
+
+
 def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              loss_fn: Callable[[Any], Any] | None = None, *, sample: Any,
              machine: Machine | str = "rtx-4090",
@@ -323,7 +336,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         log.info("planning %s", budget)
         rows.append(_better_row(search, budget, micro_batches or 1))
     return Estimate(
-        read.machine, rows, problem,
+        read.machine, no_slower_with_more(rows, read.machine.reserved_bytes), problem,
         sum(map(_bytes, here.parameters())),
         sum(_bytes(p) for p in here.parameters() if p.requires_grad),
         predicted.bytes, read.machine.reserved_bytes, traced - start,

@@ -112,7 +112,8 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
     def graph_of(session: Session) -> PlannedGraph | None:
         return next((one for one in session.graphs if one.number == number), None)
 
-    @functools.wraps(compiled)
+    # Without the attributes of `compiled`, by which PyTorch 2.10 finds it and leaves this out.
+    @functools.wraps(compiled, updated=())
     def call(*arguments: Any) -> Any:
         recompile_internals.end_module_hook_guards()
         global run_count
