@@ -5,12 +5,12 @@
         [--ways lora,full,backward,lora-parameters,parameters]
         [--sequences 2048,8192,32768]
 
-Runs `loadline.torch.estimate` on models of Llama 3's shapes, and one of Qwen 2.5's (14B),
-without weights, in bf16 with AdamW, one sequence a step: LoRA of rank 16 on the attention's
-layers, every parameter, or every parameter with updates in the backward; the last two also with
-parameters that may rest on the host. One line for each: the least memory, and what a step
-takes longer within each card's memory than with everything kept; "-": no plan. Times are those
-of the profile of --machine, for all card sizes.
+Runs `loadline.torch.estimate` on the language models of `transformers` with Llama 3's shapes,
+and one with Qwen 2.5's (14B), without weights, in bf16 with AdamW, one sequence a step: LoRA of
+rank 16 on the attention's layers, every parameter, or every parameter with updates in the
+backward; the last two also with parameters that may rest on the host. One line for each: the
+least memory, and what a step takes longer within each card's memory than with everything kept;
+"-": no plan. Times are those of the profile of --machine, for all card sizes.
 Prints the seconds and the resident memory that each took.
 """
 import argparse
@@ -19,9 +19,10 @@ import resource
 import time
 
 import torch
+import transformers
 
 import loadline
-from loadline.torch.session.llama_shaped import LlamaShaped, Shape
+from loadline.torch.session.llama_shaped import Shape
 
 SHAPES = {
     "1B": Shape(16, 2048, 8192, 32, 128256, 8, tied=True),
@@ -34,15 +35,25 @@ WAYS = {"lora": "LoRA", "full": "full", "backward": "full, in the backward",
 CARDS_GIB = (8, 12, 16, 24, 48, 80)
 
 
+def made(shape):
+    """The class of transformers, on meta, in training mode."""
+    kind = transformers.Qwen2Config if shape.attention_bias else transformers.LlamaConfig
+    config = kind(
+        num_hidden_layers=shape.layers, hidden_size=shape.width,
+        intermediate_size=shape.feed_forward, num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads, vocab_size=shape.vocabulary,
+        tie_word_embeddings=shape.tied, max_position_embeddings=131_072, use_cache=False)
+    with torch.device("meta"):
+        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).train()
+
+
 def row(name, way, sequence, machine):
     torch._dynamo.reset()
     gc.collect()
     start, cpu = time.perf_counter(), time.process_time()
-    with torch.device("meta"):
-        model = LlamaShaped(SHAPES[name])
     tokens = torch.zeros(1, sequence, dtype=torch.long)
     found = loadline.torch.estimate(
-        model.to(torch.bfloat16), torch.optim.AdamW,
+        made(SHAPES[name]), torch.optim.AdamW,
         sample={"input_ids": tokens, "labels": tokens}, machine=machine,
         lora=16 if way.startswith("lora") else None, update_in_backward=way == "backward",
         offload_parameters=way.endswith("parameters"),

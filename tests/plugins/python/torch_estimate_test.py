@@ -208,7 +208,7 @@ class Estimate(unittest.TestCase):
         expected = lt.estimate(on_meta(Silent), torch.optim.AdamW,
                                sample=torch.zeros(8, 16), budgets=["100%"], **OPTIONS)
         self.assertEqual(found.problem, expected.problem)
-        self.assertFalse(torch._dynamo.config.ignore_logging_functions)
+        self.assertFalse(torch._dynamo.config.ignore_logger_methods)
 
     def test_of_a_plain_configuration_of_gpt2(self):
         """Its loss logs that it takes the default."""

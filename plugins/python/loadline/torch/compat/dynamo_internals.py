@@ -142,8 +142,15 @@ def failed_call(error: BaseException) -> str:
 
 def ignore_logging(*functions: Any) -> None:
     """Calls of these functions break no graph, and do nothing inside one."""
-    if hasattr(torch_internals.dynamo, "ignore_logging_functions"):
-        torch_internals.dynamo.ignore_logging_functions.update(functions)
+    if (option := _logging_option()):
+        getattr(torch_internals.dynamo, option).update(functions)
+
+
+def _logging_option() -> str:
+    """The name of PyTorch's set of functions that it does not trace; empty: it has none."""
+    return next((name for name in ("ignore_logging_functions",
+                                   "ignore_logger_methods")  # in PyTorch 2.10
+                 if hasattr(torch_internals.dynamo, name)), "")
 
 
 # Of logging.Logger, and of Logger's subclasses.
@@ -155,15 +162,16 @@ _LOGGING = ("debug", "info", "warning", "warn", "error", "exception", "critical"
 def without_logging() -> Iterator[None]:
     """What is traced inside logs nothing, for a trace that is never run: a call of a logger
     would break the graph. Libraries add methods to Logger (transformers: warning_once)."""
-    if not hasattr(torch_internals.dynamo, "ignore_logging_functions"):
+    option = _logging_option()
+    if not option:
         yield
         return
     kinds = {logging.Logger, logging.getLoggerClass()}
     functions = {function for kind in kinds for name, function in vars(kind).items()
                  if name in _LOGGING or callable(function)
                  and getattr(function, "__module__", "logging") != "logging"}
-    with torch_internals.dynamo.patch(ignore_logging_functions={
-            *torch_internals.dynamo.ignore_logging_functions, *functions}):
+    with torch_internals.dynamo.patch(**{
+            option: {*getattr(torch_internals.dynamo, option), *functions}}):
         yield
 
 

@@ -80,7 +80,7 @@ def _first_that_works(tests: dict[str, Callable[[], str]]) -> str:
             warnings.warn(
                 f"loadline: torch {torch.__version__} cannot do all that a plan says "
                 f"({'; '.join(reasons)}), so the tier is \"{tier}\": {LIMITS[tier]}. "
-                "loadline.torch.prepare measures the step on a GPU; torch 2.15 has the "
+                "loadline.torch.prepare measures the step on a GPU; torch 2.10 and newer have the "
                 "full tier", LoadlineWarning, stacklevel=4)
         return tier
     raise Unsupported(

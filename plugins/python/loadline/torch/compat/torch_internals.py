@@ -63,7 +63,7 @@ CustomKnapsackSolver = _find("CustomKnapsackSolver",
 CustomSchedulerPass = _find("CustomSchedulerPass",
                             "torch._inductor.custom_graph_pass")
 get_hash_for_files = _find("get_hash_for_files", "torch._inductor.custom_graph_pass")
-_their_boxed_code = _find("_their_boxed_code", "torch.fx.graph", "_BoxedCodeGen")
+boxed_code = _find("boxed_code", "torch.fx.graph", "_BoxedCodeGen")
 StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
 flop_registry = _find("flop_registry", "torch.utils.flop_counter")
 pytree = _find("pytree", "torch.utils", "_pytree")
@@ -88,7 +88,8 @@ _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
           "get_hash_for_files")
 _NEEDED = {
     "full": (*_GRAPH, "aot_autograd", "aot_function", "saved_description",
-             "fx_graph_cse", "partition", "CustomPartitionerFn", "StorageWeakRef"),
+             "fx_graph_cse", "partition", "CustomPartitionerFn", "boxed_code",
+             "StorageWeakRef"),
     "recompute": (*_GRAPH, "lookup_backend", "CustomKnapsackSolver"),
     "public": (),
 }
@@ -183,21 +184,10 @@ def is_view(target: Any) -> bool:
     return isinstance(target, OpOverload) and target.is_view
 
 
-class _BoxedCode(torch.fx.graph.CodeGen):
-    """For PyTorch 2.9, which has none. In place of arguments, a function has one list."""
-
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, **_: Any) -> str:
-        lines = [f"def {self._func_name}(self, args_list){maybe_return_annotation}:"]
-        names = [one.split(":")[0].split("=")[0].strip() for one in free_vars if one != "self"]
-        if names:
-            lines += [f"    {', '.join(names)}, = args_list", "    args_list.clear()"]
-        return "\n".join(lines)
-
-
 def boxed(module: torch.fx.GraphModule) -> None:
     """Makes the module take its arguments in one list and empty it, so that an argument
     can be freed after its last use."""
-    module.graph.set_codegen((_their_boxed_code or _BoxedCode)())
+    module.graph.set_codegen(boxed_code())
     module.recompile()
 
 
