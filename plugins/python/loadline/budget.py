@@ -77,7 +77,7 @@ def budget_fields(budget: int | float | str) -> dict[str, int]:
 
 def _parse_text(budget: int | float | str) -> tuple[int, int]:
     """(bytes, 0) or (0, share in billionths, rounded up)."""
-    hint = 'want bytes, "3GiB", "800MB" or "60%"'
+    hint = 'want bytes, "3GiB" (1024^3 bytes each), "3GB" (1000^3), "60%" or "smallest"'
     match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
     whole, fraction, unit = match.groups("") if match is not None else ("", "", "")
     if not whole + fraction:

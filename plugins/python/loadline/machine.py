@@ -70,7 +70,8 @@ class Machine:
             try:
                 return Machine.known(path)
             except InvalidArgument as error:
-                raise InvalidArgument(f"there is no such file, and {error}") from error
+                raise InvalidArgument(
+                    f"machine {path!r}: there is no such file, and {error}") from error
         with open(path, encoding="utf-8") as file:
             try:
                 return Machine.from_document(json.load(file))

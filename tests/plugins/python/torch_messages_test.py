@@ -103,6 +103,15 @@ class Messages(unittest.TestCase):
                     loadline.InvalidArgument, r"on the sample.*training: .*2, 3. X .4, 4."):
                 call()
 
+    def test_of_a_sample_with_other_arguments_say_so(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for sample in ((x, x), [x, x], {"y": x}):
+            for call in (lambda: lt.prepare(model, sample=sample, budget="90%", **OPTIONS),
+                         lambda: lt.estimate(model, torch.optim.SGD, sample=sample)):
+                with self.assertRaisesRegex(loadline.InvalidArgument,
+                                            "sample: Linear.forward: .*no targets"):
+                    call()
+
     def test_of_a_nested_batch_say_so(self):
         nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)],
                                             layout=torch.jagged)
@@ -117,6 +126,25 @@ class Messages(unittest.TestCase):
                 lt.estimate(model, torch.optim.SGD, sample=x, machine=machine)
         with self.assertRaisesRegex(loadline.InvalidArgument, "optimizer 'AdamW'.*function"):
             lt.estimate(model, "AdamW", sample=x)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "the argument is budgets"):
+            lt.estimate(model, torch.optim.SGD, sample=x, budget="60%")
+
+    def test_of_a_budget_name_what_is_meant(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for budget, message in ((22, '"22GiB"'), ("card", "estimate.*device"),
+                                ("big", '1000.3.*smallest')):
+            with self.assertRaisesRegex(loadline.InvalidArgument, message):
+                lt.prepare(model, sample=x, budget=budget, **OPTIONS)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "prepare.*card"):
+            lt.estimate(model, torch.optim.SGD, sample=x, budgets="device")
+
+    def test_of_an_option_name_one_that_is_near(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for name, near in (("offload_gradient", "offload_gradients, an argument of .*prepare"),
+                           ("work_limits", r"work_limit\?; the options are budget"),
+                           ("nothing_like_it", "does not exist; the options are budget")):
+            with self.assertRaisesRegex(loadline.InvalidArgument, near):
+                lt.prepare(model, sample=x, budget="90%", **OPTIONS | {name: 1})
 
     def test_of_a_missing_compiler_name_what_needs_none(self):
         import torch._inductor.config as config

@@ -15,6 +15,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 import loadline
 from loadline import torch as lt
+from loadline.budget import format_bytes
 from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.host_state import host_state_of
 from loadline.torch.state.predict_state import predict_state
@@ -89,6 +90,23 @@ def contents(model, optimizer):
               for t in optimizer.state.get(p, {}).values() if torch.is_tensor(t))]
 
 
+class EarlyState(torch.optim.Optimizer):
+    """Its constructor makes the state, as that of Adagrad did before PyTorch 2.12."""
+
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"] = torch.zeros_like(p)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].addcmul_(p.grad, p.grad)
+                p.addcdiv_(p.grad, self.state[p]["sum"].sqrt().add_(1e-10), value=-group["lr"])
+
+
 class Wrapped(unittest.TestCase):
     def trains_as_without(self, wrap):
         model, batch = wide_mlp()
@@ -155,6 +173,30 @@ class Wrapped(unittest.TestCase):
                 self.assertEqual(len(optimizer.optim.state), 0)
             finally:
                 dist.destroy_process_group()
+
+
+class Early(unittest.TestCase):
+    def test_state_of_a_constructor_is_counted(self):
+        def losses(prepare):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = MODELS["mlp"]()
+            batch, optimizer = MODELS["mlp"].batch(), EarlyState(model.parameters())
+            call = model
+            if prepare:
+                call, _ = lt.prepare(model, optimizer, sample=batch, budget="80%", **OPTIONS)
+                state = sum(p.nbytes for p in model.parameters())
+                self.assertIn(f"optimizer state {format_bytes(state)}", lt.report())
+            found = []
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = call(*batch)
+                loss.backward()
+                optimizer.step()
+                found.append(loss.detach().clone())
+            return [*found, *model.state_dict().values()]
+
+        self.assertTrue(same_bits(losses(False), losses(True)))
 
 
 class OfOneself(unittest.TestCase):

@@ -170,6 +170,35 @@ class Part(nn.Module):
         return self.layer(x).relu()
 
 
+class Autocast(unittest.TestCase):
+    def train(self, under_autocast_before, under_autocast_then):
+        torch._dynamo.reset()
+        model = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 4))
+        x = torch.randn(8, 16)
+        with torch.autocast("cpu", torch.bfloat16, enabled=under_autocast_before):
+            call, _ = lt.prepare(model, sample=x, **OPTIONS | {"budget": "200%"})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for rows in (8, 8, 4):
+                with torch.autocast("cpu", torch.bfloat16, enabled=under_autocast_then):
+                    loss = call(x[:rows]).float().sum()
+                loss.backward()
+                model.zero_grad()
+        return [str(one.message) for one in caught], lt.report()
+
+    def test_that_prepare_was_not_under_is_said_once_and_reported(self):
+        (said,), report = self.train(False, True)
+        self.assertRegex(said, r'outside of torch.autocast\("cpu", torch.bfloat16\), and '
+                               "trains under it")
+        self.assertRegex(report, r"(?s)planned since.*graph 1, .*graph 2, ")
+        (said,), _ = self.train(True, False)
+        self.assertRegex(said, "under .* and trains outside of it")
+
+    def test_that_prepare_was_under_is_not(self):
+        self.assertEqual(self.train(True, True)[0], [])
+        self.assertEqual(self.train(False, False)[0], [])
+
+
 class Break(unittest.TestCase):
     def test_is_said_aloud_where_only_one_graph_is_left_too(self):
         class Model(nn.Module):
@@ -212,6 +241,27 @@ class Break(unittest.TestCase):
         with self.assertWarnsRegex(
                 UserWarning, r"graph break \(.*torch_unplanned_test.py:\d+\. .*LSTM"):
             compiled(Model())(torch.randn(3, 2, 4)).sum().backward()
+
+    def test_in_prepare_is_said_once_for_each_graph(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 4)
+
+            def forward(self, x):
+                hidden = self.first(x).relu()
+                torch._dynamo.graph_break()
+                return self.second(hidden)
+
+        torch._dynamo.reset()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call, _ = lt.prepare(Model(), sample=torch.randn(8, 16), **OPTIONS)
+        said = [str(one.message) for one in caught]
+        self.assertEqual(len(said), 2, said)
+        for number, text in enumerate(said, 1):
+            self.assertRegex(text, f"its graph {number}. Each graph .* share of the budget")
+        self.assertRegex(lt.report(), "not measured: not alone")
 
     def test_or_one_object_of_options_for_several_models_is_said(self):
         torch._dynamo.reset()

@@ -26,7 +26,8 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.session.graph_breaks import (graph_number,
                                                  warn_before_unplanned_runs,
-                                                 warn_of_changed_number)
+                                                 warn_of_changed_number,
+                                                 warn_of_other_autocast)
 from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import (Session, SessionReference,
                                             session_of_options)
@@ -137,6 +138,7 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
              options: Options, tier: str, session: Session) -> Any:
     number = graph_number(gm, session, options.shares)
     warn_of_changed_number(session)
+    warn_of_other_autocast(session)
     warn_before_unplanned_runs()
     recompile_internals.guard_module_hooks()
     options = session.resolved(options, number)

@@ -29,9 +29,9 @@ from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             state_buckets, with_host_updates)
 from loadline.torch.session.report import write_page
-from loadline.torch.session.sample_step import Loss
+from loadline.torch.session.sample_step import Loss, check_sample
 from loadline.torch.solve.make_plan import asked_bytes
-from loadline.torch.solve.options import Options
+from loadline.torch.solve.options import DEVICE, Options
 from loadline.torch.solve.search_log import log
 from loadline.torch.state.foreign_parameters import check_trains
 from loadline.torch.state.predict_state import (PredictedState, as_on_gpu, owners_of,
@@ -175,6 +175,9 @@ def _check_budgets(budgets: Any, machine: Machine) -> list[int | float | str]:
         raise InvalidArgument(
             f'budgets={budgets!r}: want a list of budgets, such as ["100%", "{CARD}"]')
     for budget in budgets:
+        if budget == DEVICE:
+            raise InvalidArgument(
+                f'budgets: "{DEVICE}" is for prepare; "{CARD}" is the machine\'s memory')
         if budget != CARD and read_share(budget) != SMALLEST:
             parse_budget(budget, 1 << 40)  # raises for anything but a budget
     if not machine.device_bytes and {*budgets} == {CARD}:
@@ -196,6 +199,11 @@ def _better_row(search: StructureSearch, asked: int | float | str,
         row.budget_bytes if asked == SMALLEST else 0, row.step_ns))
 
 
+def _least(error: Infeasible, outside_bytes: int) -> str:
+    of_cuda = f", of which CUDA takes {format_bytes(outside_bytes)}" if outside_bytes else ""
+    return f"needs {format_bytes(error.smallest_met_bytes)}{of_cuda}"
+
+
 def _row(search: StructureSearch, asked: int | float | str,
          micro_batches: int | str) -> Row:
     budget = _budget(asked, search.options.machine)
@@ -207,7 +215,7 @@ def _row(search: StructureSearch, asked: int | float | str,
     except Infeasible as error:
         # Without the part in the unit of the graph alone.
         return Row(asked, error.budget_bytes, None,
-                   error="needs " + format_bytes(error.smallest_met_bytes)
+                   error=_least(error, search.options.outside_bytes)
                    if error.smallest_met_bytes else str(error))
     within = dataclasses.replace(structure.options(search.options), budget=bytes_)
     kept_ns = sum(node["time_ns"] for node in search.problem(Structure())["nodes"])
@@ -266,7 +274,12 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     if not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
             f"estimate({type(model).__name__}): want a torch.nn.Module")
+    if "budget" in options:
+        raise InvalidArgument("estimate: the argument is budgets, a list of them")
     check_parts(micro_batches)
+    structured = micro_batches is not None or options.get("split", 1) != 1
+    if not structured or loss_fn is None:  # else the target is in the sample
+        check_sample(model, sample)
     start = time.perf_counter()
     model = dynamo_internals.original_module(model)
     if lora is not None:
@@ -309,7 +322,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     if host_updates and inner is not None:
         read = with_host_updates(inner, buckets, read, update_in_backward)
     step: torch.nn.Module = here
-    if loss_fn is not None and (micro_batches is not None or read.split != 1):
+    if loss_fn is not None and structured:
         step, loss_fn = with_loss(here, loss_fn, batch), None
     loss = None if loss_fn is None else Loss(loss_fn, here)
     if loss is not None:

@@ -34,9 +34,12 @@ def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> 
         session.has_breaks = True
         other = not reason and not dynamo_internals.resumes(code) and session.is_of_options
         budget = (divided + "branch runs" if undivided else
-                  "Each graph is planned within a share of the budget" if shares else
+                  "Each graph is planned within a share of the budget"
+                  if shares or session.is_preparing else
                   "Each graph is planned within the whole budget, and their memory adds "
                   "up: loadline.torch.prepare divides the budget among them")
+        if session.is_preparing and not session.is_new_break(reason, number):
+            return number
         warnings.warn(
             f"loadline: a graph break{reason and f' ({reason})'} splits the model"
             + (", or several models were compiled with the same object `options`, of which "
@@ -98,6 +101,27 @@ def warn_of_changed_number(session: Session) -> None:
         "was compiled. It is compiled and planned again for each value"
         + (f", {limit} times at most" if limit else "") + ". If it changes from step to step, "
         "make it a tensor: an argument torch.tensor(0.1), or a buffer of the module",
+        LoadlineWarning, stacklevel=3)
+
+
+def autocast_types() -> dict[str, torch.dtype]:
+    """By device, what torch.autocast computes in here and now."""
+    return {device: torch.get_autocast_dtype(device) for device in ("cpu", "cuda")
+            if torch.is_autocast_enabled(device)}
+
+
+def warn_of_other_autocast(session: Session) -> None:
+    """A model that trains in other types than those of prepare's step has another plan."""
+    known = session.autocast_types
+    if known is None or not torch.is_grad_enabled() or known == (now := autocast_types()):
+        return
+    session.autocast_types = None  # said once
+    under = ", ".join(f'torch.autocast("{device}", {kind})' for device, kind in
+                      (now or known).items())
+    warnings.warn(
+        f"loadline: the model was prepared {'outside of' if now else 'under'} {under}, and "
+        f"trains {'under it' if now else 'outside of it'}. It is planned again within the same "
+        "budget, without prepare's measurement: call prepare under the same autocast",
         LoadlineWarning, stacklevel=3)
 
 

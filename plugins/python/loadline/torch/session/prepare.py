@@ -22,13 +22,14 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
                                                     with_loss)
 from loadline.torch.session.compiler import current_tier, refuse_meta
-from loadline.torch.session.graph_breaks import warning_if_unplanned
+from loadline.torch.session.graph_breaks import autocast_types, warning_if_unplanned
 from loadline.torch.session.model_copies import keep_copies, options_of_copies
 from loadline.torch.session.movable import what_may_leave
 from loadline.torch.session.names import keep_names
 from loadline.torch.session.other_optimizers import KnownState, watch_optimizers
 from loadline.torch.session.plan_passes import Passes, Request
-from loadline.torch.session.sample_step import Loss, SampleStep, learn_loss
+from loadline.torch.session.sample_step import (Loss, SampleStep, check_sample,
+                                               learn_loss)
 from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
@@ -134,6 +135,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     model = dynamo_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),
                  *tensors_in(sample)])
+    structured = micro_batches is not None or options.get("split", 1) != 1
+    if not structured or loss_fn is None:  # else the target is in the sample
+        check_sample(model, sample)
     if rank_consensus.is_initialized():
         dynamo_internals.keep_whole_under_ddp()
     together = options.get("agree", True) and rank_consensus.rank_count() > 1
@@ -157,7 +161,6 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         device_of(model).type == "cuda") else 0
     step_bytes = 0 if host_updates else predicted.step_bytes
     beside_bytes = read.reserve_bytes + accumulated + predicted.bytes
-    structured = micro_batches is not None or read.split != 1
     target: torch.nn.Module = model
     if structured and loss_fn is not None:
         target, loss_fn = with_loss(model, loss_fn, sample), None
@@ -188,8 +191,11 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         reserve_bytes=beside_bytes + structure.reserved_bytes, step_bytes=step_bytes,
         slack_bytes=slack, loss_bytes=loss_bytes, one_graph=away.one_graph,
         moves_parameters=bool(away.leaving), together=together), session)
+    session.is_preparing = True
     with on_device_after_error(session.host_parameters):
         passes.run()
+    session.is_preparing = False
+    session.autocast_types = None if step_fn is not None else autocast_types()
     session.counts_gradients = accumulate or step_fn is not None or structure.parts > 1
     buckets = [] if passes.divided else away.buckets
     _follow(session, model, inner, predicted, buckets, passes, read.reserve_bytes)

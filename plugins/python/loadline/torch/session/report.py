@@ -16,10 +16,11 @@ from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
 from loadline.torch.compat import tiers
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.session.session import Prepared, live_sessions, recent_graphs
+from loadline.torch.session.session import Prepared, Session, live_sessions, recent_graphs
 
 
-def _lines_of(graph: PlannedGraph, prepared: bool) -> list[str]:
+def _lines_of(graph: PlannedGraph, unmeasured: str) -> list[str]:
+    """unmeasured: why, if it was not measured."""
     lines = [f"  {graph.describe()}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.LIMITS[graph.tier]}"
@@ -36,9 +37,7 @@ def _lines_of(graph: PlannedGraph, prepared: bool) -> list[str]:
         lines.append("  not run as planned: PyTorch's partitioner decides differently "
                      f"about {', '.join(graph.not_obeyed)}")
     if graph.measured_bytes is None:
-        lines.append("  not measured: " + (
-            "bytes are known on a CUDA device, and on the CPU with inner=\"aot_eager\""
-            if prepared else "only prepare runs a step to measure it"))
+        lines.append(f"  not measured: {unmeasured}")
         return lines
     difference = graph.measured_bytes - graph.step_peak_bytes
     lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
@@ -117,12 +116,28 @@ def write_page(document: dict[str, Any], made: planning.Plan, path: str) -> None
         raise LoadlineError(done.stderr.strip())
 
 
-def _prepared() -> Prepared | None:
-    """What `prepare` found for the model of the graph planned last."""
+def _session() -> Session | None:
+    """Of the graph planned last."""
     last = recent_graphs[-1]
-    session = next((session for session in live_sessions()
-                    if any(graph is last for graph in session.graphs)), None)
-    return None if session is None else session.prepared
+    return next((session for session in live_sessions()
+                 if any(graph is last for graph in session.graphs)), None)
+
+
+_NOT_RUN = "only prepare runs a step to measure it"
+
+
+def _unmeasured(prepared: Prepared) -> str:
+    if prepared.measured_bytes is not None:
+        return "not alone, because the step has several graphs"
+    return "bytes are known on a CUDA device, and on the CPU with inner=\"aot_eager\""
+
+
+def _lines_of_graphs(graphs: list[PlannedGraph], first: int, unmeasured: str) -> list[str]:
+    lines = []
+    for number, graph in enumerate(graphs, first):
+        lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
+        lines.extend(_lines_of(graph, unmeasured))
+    return lines
 
 
 def _lines_of_prepared(prepared: Prepared) -> list[str]:
@@ -152,17 +167,25 @@ def _lines_of_prepared(prepared: Prepared) -> list[str]:
 
 def report(html: str | os.PathLike[str] | None = None) -> str:
     """The prepared model as text, if the graph planned last is of that model, else the
-    graphs planned last. html: also writes the last graph's page, as `loadline report`
-    does. Graphs of models that no longer exist are not reported."""
+    graphs planned last. html: also writes the page of the last graph that `prepare` planned,
+    as `loadline report` does. Graphs of models that no longer exist are not reported."""
     if not recent_graphs:
         raise LoadlineError("no model that still exists has been planned: run a step "
                             "first")
-    prepared = _prepared()
-    graphs = list(recent_graphs) if prepared is None else prepared.graphs
-    lines = [] if prepared is None else _lines_of_prepared(prepared)
-    for number, graph in enumerate(graphs):
-        lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
-        lines.extend(_lines_of(graph, prepared is not None))
+    session = _session()
+    prepared = None if session is None else session.prepared
+    if session is None or prepared is None:
+        graphs = list(recent_graphs)
+        lines = _lines_of_graphs(graphs, 0, _NOT_RUN)
+    else:
+        graphs = prepared.graphs
+        lines = [*_lines_of_prepared(prepared),
+                 *_lines_of_graphs(graphs, 0, _unmeasured(prepared))]
+        later = [graph for graph in session.graphs
+                 if all(graph is not one for one in prepared.graphs)]
+        if later:
+            lines += ["planned since, for another batch or other settings:",
+                      *_lines_of_graphs(later, len(graphs), _NOT_RUN)]
     if html is not None:
         write_page(graphs[-1].problem, graphs[-1].plan, os.fspath(html))
     return "\n".join(lines)

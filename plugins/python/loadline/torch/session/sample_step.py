@@ -231,6 +231,20 @@ def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
 
 
+def check_sample(model: torch.nn.Module, sample: Any) -> None:
+    """Raises InvalidArgument for a sample that has other arguments than `forward`."""
+    args, kwargs = arguments_of(sample)
+    try:
+        inspect.signature(model.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidArgument(
+            f"sample: {type(model).__name__}.forward: {error}. The sample has the arguments of "
+            "forward, as a tensor, a tuple or a dict, and no targets that only your loss reads"
+        ) from None
+    except ValueError:  # a function without a signature
+        pass
+
+
 def refuse_batch(error: Exception) -> None:
     """Raises InvalidArgument if it is that the model cannot run on the sample."""
     if said := dynamo_internals.failed_call(error):

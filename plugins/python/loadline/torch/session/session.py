@@ -82,12 +82,15 @@ class Session:
         self._first: set[int] = set()  # numbers of graphs that were planned
         self._planned_count = 0  # of graphs
         self.has_breaks = False  # of the graph, as far as it is known
+        self.is_preparing = False  # by prepare, which compiles more than once
+        self._breaks: set[tuple[str, int]] = set()  # that were warned of by then
         # Forwards that may wait for their backward at a time without a warning.
         self._live_forwards = 1
         self.counts_forwards = False  # a step is measured, whatever it does
         self.written: WrittenInputs | None = None  # of the step that is measured
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
+        self.autocast_types: dict[str, torch.dtype] | None = None  # of prepare's step
         self.warned_of_unplanned = False
         self.warned_of_number = False
         self.warned_of_saved_hooks = False
@@ -153,6 +156,13 @@ class Session:
             of_number = [share for known, share in shares if known == number]
             return bool(shares) and (not of_number or len(of_number) > 1
                                      and self._planned_count >= len(shares))
+
+    def is_new_break(self, reason: str, number: int) -> bool:
+        """Whether a graph break was not warned of while the model is prepared."""
+        with self._lock:
+            known = (reason, number) in self._breaks
+            self._breaks.add((reason, number))
+            return not known
 
     def allows(self, live_forwards: int) -> bool:
         """False, once for each number, if so many forwards of a graph that wait for their

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from loadline import planning
-from loadline.budget import SMALLEST, format_bytes, parse_budget
+from loadline.budget import SMALLEST, format_bytes, is_share, parse_budget
 from loadline.errors import Infeasible
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
@@ -65,8 +65,9 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         # As where code between graphs takes memory that no plan has.
         corrected = (f", and {format_bytes(options.corrected_bytes)} for what a measured step "
                      "takes beyond its plans") if options.corrected_bytes else ""
+        share_text = f"{options.budget} = " if is_share(options.budget) else ""
         raise Infeasible(
-            f"budget {format_bytes(asked) if asked else options.budget}: "
+            f"budget {share_text + format_bytes(asked) if asked else options.budget}: "
             f"{format_bytes(reserved)} are reserved for memory "
             f"outside the graph (such as optimizer state or a GPU's context{corrected}){within}; "
             f"with that the smallest budget met is {met} bytes ({format_bytes(met)}). "

@@ -5,6 +5,7 @@ Tested by tests/plugins/python/torch_prepare_test.py.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 from fractions import Fraction
 from typing import Any
@@ -30,6 +31,7 @@ _ARGUMENTS = {
     **dict.fromkeys(("offload_gradients", "update_in_backward", "offload_parameters",
                      "host_updates"), "loadline.torch.prepare and estimate"),
     "step_fn": "loadline.torch.prepare",
+    **dict.fromkeys(("budgets", "lora"), "loadline.torch.estimate"),
     "accumulate": "loadline.torch.prepare and compile_in_place",
     **dict.fromkeys(("optimizers", "host_state"), "loadline.torch.compile_in_place")}
 AUTO = "auto"
@@ -90,11 +92,9 @@ class Options:
         names = [field.name for field in dataclasses.fields(Options)]
         for name in given:
             if name not in names:
-                there = ', '.join(known for known in names if known not in _OWN)
                 raise InvalidArgument(
                     f"{name} is an argument of {_ARGUMENTS[name]} only"
-                    if name in _ARGUMENTS else
-                    f"option {name!r} does not exist; the options are {there}")
+                    if name in _ARGUMENTS else _unknown(name, names))
         if "budget" not in given:
             raise InvalidArgument(
                 'option "budget" is missing: options={"budget": "22GiB"}')
@@ -102,7 +102,7 @@ class Options:
             raise InvalidArgument(
                 f"option inner={given['inner']!r}: want inductor or aot_eager")
         given["machine"] = _machine(given.get("machine"), device)
-        given["budget"] = read_share(given["budget"])
+        given["budget"] = _budget(given["budget"])
         if given["budget"] == DEVICE:
             given.update(budget=_free_bytes(device), outside_bytes=0)
         result = Options(**given)
@@ -124,6 +124,25 @@ class Options:
             result = dataclasses.replace(
                 result, outside_bytes=result.machine.reserved_bytes)
         return result
+
+
+def _unknown(name: str, names: list[str]) -> str:
+    there = [known for known in names if known not in _OWN]
+    near = difflib.get_close_matches(name, [*there, *_ARGUMENTS], 1)
+    meant = f": did you mean {near[0]}" + (
+        f", an argument of {_ARGUMENTS[near[0]]}?" if near[0] in _ARGUMENTS else "?"
+    ) if near else ""
+    return f"option {name!r} does not exist{meant}; the options are {', '.join(there)}"
+
+
+def _budget(budget: Any) -> Any:
+    if isinstance(budget, int) and not isinstance(budget, bool) and 0 < budget < 1024:
+        raise InvalidArgument(
+            f'budget {budget}: a whole number is bytes; for GiB write "{budget}GiB"')
+    if isinstance(budget, str) and budget.strip() == "card":
+        raise InvalidArgument(
+            f'budget "card" is for estimate; "{DEVICE}" is what is free on the GPU here')
+    return read_share(budget)
 
 
 def _check_split(split: Any) -> None:
