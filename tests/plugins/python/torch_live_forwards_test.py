@@ -7,6 +7,7 @@ import torch.utils.checkpoint
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import session_of_model
 from models import MODELS
 from training import COPIES, OPTIONS
@@ -131,6 +132,22 @@ class LiveForwards(unittest.TestCase):
             (call(*self.batch) + call(*self.batch)).backward()
         with self.assertRaisesRegex(loadline.LoadlineError, "retain_graph"):
             call(*self.batch).backward(retain_graph=True)
+
+
+class Trained(unittest.TestCase):
+    def test_parameters_that_change_without_another_compile_are_an_error(self):
+        """PyTorch before 2.12 calls the same compiled graph."""
+        weight, x = torch.nn.Parameter(torch.ones(2)), torch.ones(2)
+        call = watch(lambda w, x: (w * x,), lambda: None, 0)
+        for _ in range(2):
+            call(weight, x)
+        weight.requires_grad_(False)
+        with torch.no_grad():
+            call(weight, x)
+        with self.assertRaisesRegex(loadline.LoadlineError, "frozen.*prepare the model again"):
+            call(weight, x)
+        weight.requires_grad_(True)
+        call(weight, x)
 
 
 if __name__ == "__main__":

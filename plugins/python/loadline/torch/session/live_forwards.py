@@ -103,11 +103,16 @@ def _warn_of_saved_hooks(session: Session) -> None:
         "to the host by itself", LoadlineWarning, stacklevel=3)
 
 
+def _trained_count(arguments: Sequence[Any]) -> int:
+    return sum(getattr(one, "requires_grad", False) for one in arguments)
+
+
 def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
           ) -> Callable[..., Any]:
     """The compiled graph with this number, watched for the session."""
     alive: weakref.WeakSet[_Forward] = weakref.WeakSet()
     old_gradients = _OldGradients()
+    trained: list[int] = []  # how many arguments were, when the graph was compiled
 
     def graph_of(session: Session) -> PlannedGraph | None:
         return next((one for one in session.graphs if one.number == number), None)
@@ -118,6 +123,14 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
         recompile_internals.end_module_hook_guards()
         global run_count
         run_count += 1
+        if torch.is_grad_enabled():
+            count = _trained_count(arguments)
+            if not trained:
+                trained.append(count)
+            if trained[0] != count:
+                raise LoadlineError(
+                    "parameters were frozen or are trained anew since the model was compiled, and "
+                    "this PyTorch (before 2.12) goes on as before: prepare the model again")
         session = reference()
         if session is not None and session.written is not None:
             session.written.save(graph_of(session), arguments)

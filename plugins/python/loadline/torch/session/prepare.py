@@ -136,7 +136,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     refuse_meta([*model.parameters(), *model.buffers(),
                  *tensors_in(sample)])
     structured = micro_batches is not None or options.get("split", 1) != 1
-    if not structured or loss_fn is None:  # else the target is in the sample
+    # A loss of the parts has its target in the sample; a step_fn does what it likes.
+    if step_fn is None and (not structured or loss_fn is None):
         check_sample(model, sample)
     if rank_consensus.is_initialized():
         dynamo_internals.keep_whole_under_ddp()
