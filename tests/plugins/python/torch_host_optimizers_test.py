@@ -6,7 +6,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat.lanes import Lanes
-from loadline.torch.state.host_state import HostState, host_state_of
+from loadline.torch.state.host_state import HostState, host_state_of, movable_buckets
 from loadline.torch.state.predict_state import buckets_of, predict_state
 from steps import same_bits
 from training import (COPIES, OPTIONS, at_the_end, copied_bytes, planned_bytes, states,
@@ -99,6 +99,56 @@ class AnyOptimizer(unittest.TestCase):
                 return super().step(closure)
 
         self.assertFalse(predict_state(Within(model.parameters(), 0.1)).separable)
+
+
+class Coupled(torch.optim.Optimizer):
+    """A step that does something for all parameters at once. Its state does not show it."""
+
+    def __init__(self, parameters, way):
+        super().__init__(parameters, {})
+        self.way = way
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        trained = [p for group in self.param_groups for p in group["params"]
+                   if p.grad is not None]
+        factor, noise = 1, 0
+        if self.way == "norm":
+            factor = 1 / torch.stack([p.grad.norm() for p in trained]).norm()
+        elif self.way == "foreach norm":
+            factor = 1 / torch.stack(torch._foreach_norm([p.grad for p in trained])).norm()
+        elif self.way == "number":
+            factor = 1 / (1 + sum(float(p.grad.abs().sum()) for p in trained))
+        for p in trained:
+            if self.way == "noise":
+                noise = torch.randn(p.shape)
+            moved = self.state[p].setdefault("moved", torch.zeros_like(p))
+            p.sub_(moved.mul_(0.9).add_(p.grad * factor + noise), alpha=0.1)
+
+
+class CoupledParameters(unittest.TestCase):
+    def test_are_updated_together(self):
+        device = torch.device("cpu")
+        before = torch.get_rng_state()
+        for way in ("norm", "foreach norm", "number", "noise", "none"):
+            with self.subTest(way):
+                optimizer = Coupled(wide_mlp()[0].parameters(), way)
+                torch.set_rng_state(before)
+                predicted = predict_state(optimizer)
+                self.assertEqual(bool(movable_buckets(optimizer, predicted, device)),
+                                 way == "none")
+                self.assertTrue(torch.equal(before, torch.get_rng_state()))
+
+    def test_have_the_same_bits_where_state_might_move(self):
+        def steps(budget):
+            model, batch = wide_mlp()
+            optimizer = Coupled(model.parameters(), "norm")
+            if budget:
+                model, optimizer = lt.prepare(model, optimizer, sample=batch, budget=budget,
+                                              machine=COPIES, **OPTIONS)
+            return [*train(model, optimizer, batch), *states(optimizer)]
+
+        self.assertTrue(same_bits(steps(None), steps("smallest")))
 
 
 class Momentum(torch.optim.Optimizer):

@@ -11,7 +11,7 @@ from torch import nn
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat import dynamo_internals, torch_internals
-from steps import recorded
+from steps import recorded, same_bits
 
 OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
 
@@ -365,6 +365,32 @@ class Break(unittest.TestCase):
 
         with self.assertRaisesRegex(loadline.LoadlineError, "nothing was planned"):
             lt.prepare(Model(), sample=(torch.randn(2, 4),), **OPTIONS)
+
+
+class InsideAnother(unittest.TestCase):
+    """A prepared model that is a part of a function which PyTorch compiles as well."""
+
+    def test_keeps_its_plan(self):
+        def steps(planned):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            inner = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.GELU())
+                                    for _ in range(4)])
+            head, x = nn.Linear(16, 4), torch.randn(64, 16)
+            part = lt.prepare(inner, sample=x, **OPTIONS)[0] if planned else inner
+            outer = torch.compile(nn.Sequential(part, head), backend="aot_eager",
+                                  dynamic=False)
+            for _ in range(2):
+                inner.zero_grad()
+                with lt.virtual_device() as ledger:
+                    outer(x).square().sum().backward()
+                # The function around it holds the output.
+                self.assertEqual(ledger.peak_bytes > 0, planned)
+                self.assertLessEqual(ledger.peak_bytes,
+                                     lt.planned[-1].peak_bytes if planned else 0)
+            return [p.grad for p in (*inner.parameters(), *head.parameters())]
+
+        self.assertTrue(same_bits(steps(False), steps(True)))
 
 
 class Call(unittest.TestCase):

@@ -10,7 +10,7 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -95,6 +95,13 @@ def break_count() -> dict[str, int]:
             line = " ".join(part.strip() for part in str(reason).splitlines()[:2])
             found[line] = found.get(line, 0) + count
     return found
+
+
+def not_traced(call: Callable[..., Any], reason: str) -> Callable[..., Any]:
+    """The call as it is for a function that PyTorch traces: a graph break, with the reason.
+    What is compiled within stays so."""
+    made: Callable[..., Any] = torch.compiler.disable(call, reason=reason)
+    return made
 
 
 def switched_off() -> str:

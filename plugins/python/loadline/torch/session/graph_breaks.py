@@ -56,10 +56,12 @@ def graph_number(gm: torch.fx.GraphModule, session: Session, shares: Shares) -> 
 def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
                          ) -> Callable[..., Any]:
     """The call of a compiled model, which PyTorch runs uncompiled in silence if it can trace
-    nothing of it any more, as with a backward hook that was added later."""
+    nothing of it any more, as with a backward hook that was added later. Inside of another
+    function that is compiled, the model stays a graph of its own, with its plan."""
     breaks = dynamo_internals.break_count()
 
-    @functools.wraps(call)
+    # Without the attributes of `call`, by which torch.compiler.disable finds the model's own.
+    @functools.wraps(call, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         session = reference()
         if session is None or session.warned_of_unplanned or not torch.is_grad_enabled():
@@ -82,7 +84,8 @@ def warning_if_unplanned(call: Callable[..., Any], reference: SessionReference
                 LoadlineWarning, stacklevel=2)
         return output
 
-    return run
+    return dynamo_internals.not_traced(
+        run, "loadline.torch.prepare has planned this model, which keeps its own graph and plan")
 
 
 # As PyTorch writes a guard on a number: an argument, an attribute, an item.

@@ -36,6 +36,7 @@ from loadline.torch.state.host_updates import HostUpdates
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
                                                 clone_with_groups, run_step,
                                                 state_tensors)
+from loadline.torch.state.separate_updates import may_update_apart
 from loadline.torch.state.state_slab import StateSlab, Tensors
 
 
@@ -429,7 +430,7 @@ def movable_buckets(optimizer: torch.optim.Optimizer, predicted: PredictedState,
                     device: torch.device) -> list[Bucket]:
     """What can leave the device of the parameters between two updates."""
     return buckets_of(optimizer, predicted) if (
-        predicted.separable and has_lanes(device)) else []
+        predicted.separable and has_lanes(device) and may_update_apart(optimizer)) else []
 
 
 def new_host_state(optimizer: torch.optim.Optimizer, buckets: list[Bucket],

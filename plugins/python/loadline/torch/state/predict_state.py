@@ -193,6 +193,8 @@ def _work_bytes(stand_in: torch.optim.Optimizer, writes: _OwnWritesOnly) -> int:
     return ledger.peak_bytes - before
 
 
+# A step may draw random numbers, which are not the program's.
+@torch.random.fork_rng(devices=[])
 def update_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket) -> int:
     """Bytes that the update of one bucket allocates for itself."""
     try:
@@ -220,6 +222,7 @@ def _bucket_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket,
     return _work_bytes(stand_in, writes)
 
 
+@torch.random.fork_rng(devices=[])
 def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     """Of an optimizer that wraps no other (wrappers.py). Raises InvalidArgument if its
     step cannot run on zeros either and there is no state yet."""
@@ -252,6 +255,15 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
 
 class _CannotRun(Exception):
     """The cause says why."""
+
+
+def stand_in_of(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
+                device: str) -> torch.optim.Optimizer:
+    """A clone without state. groups: whose parameters have stand-ins on the device."""
+    stand_in = _without_state(optimizer, [
+        _shadow(group, group["params"], device)[0] for group in groups])
+    _copied_containers(stand_in)
+    return stand_in
 
 
 def _predict_on(optimizer: torch.optim.Optimizer, device: str) -> PredictedState:
