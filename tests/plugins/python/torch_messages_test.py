@@ -131,10 +131,14 @@ class Messages(unittest.TestCase):
 
     def test_of_a_budget_name_what_is_meant(self):
         model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
-        for budget, message in ((22, '"22GiB"'), ("card", "estimate.*device"),
-                                ("big", '1000.3.*smallest')):
+        for budget, message in (("card", "estimate.*device"), ("big", '1000.3.*smallest')):
             with self.assertRaisesRegex(loadline.InvalidArgument, message):
                 lt.prepare(model, sample=x, budget=budget, **OPTIONS)
+        for budget, message in ((22, r'budget 22 B \(.*"22GiB" too\)'), ("5%", r"budget 5% = \d+ B")):
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(loadline.Infeasible, message):
+                lt.prepare(model, torch.optim.AdamW(model.parameters()), sample=x,
+                           budget=budget, **OPTIONS)
         with self.assertRaisesRegex(loadline.InvalidArgument, "prepare.*card"):
             lt.estimate(model, torch.optim.SGD, sample=x, budgets="device")
 

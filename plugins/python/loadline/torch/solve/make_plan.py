@@ -66,8 +66,9 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         corrected = (f", and {format_bytes(options.corrected_bytes)} for what a measured step "
                      "takes beyond its plans") if options.corrected_bytes else ""
         share_text = f"{options.budget} = " if is_share(options.budget) else ""
+        unit = f' (a number is bytes; there is "{asked}GiB" too)' if 0 < asked < 1024 else ""
         raise Infeasible(
-            f"budget {share_text + format_bytes(asked) if asked else options.budget}: "
+            f"budget {share_text + format_bytes(asked) + unit if asked else options.budget}: "
             f"{format_bytes(reserved)} are reserved for memory "
             f"outside the graph (such as optimizer state or a GPU's context{corrected}){within}; "
             f"with that the smallest budget met is {met} bytes ({format_bytes(met)}). "

@@ -136,9 +136,6 @@ def _unknown(name: str, names: list[str]) -> str:
 
 
 def _budget(budget: Any) -> Any:
-    if isinstance(budget, int) and not isinstance(budget, bool) and 0 < budget < 1024:
-        raise InvalidArgument(
-            f'budget {budget}: a whole number is bytes; for GiB write "{budget}GiB"')
     if isinstance(budget, str) and budget.strip() == "card":
         raise InvalidArgument(
             f'budget "card" is for estimate; "{DEVICE}" is what is free on the GPU here')
