@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/pytorch.md: do language models train on cards of several sizes?
+"""The table of docs/pytorch_figures.md: do language models train on cards of several sizes?
 
     pytorch_estimates.py [--models 1B,3B,8B,14B]
         [--ways lora,full,backward,lora-parameters,parameters]
