@@ -1,6 +1,8 @@
 // Runs kernels in guarded memory; used by every test of this folder.
 #include "tests/conformance/harness.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -202,9 +204,14 @@ GuardedBuffer::GuardedBuffer(int64_t bytes, int64_t shift)
       reinterpret_cast<uintptr_t>(storage_.data()) + kCanaryBytes;
   data_ = reinterpret_cast<std::byte*>((start + 255) / 256 * 256 + shift);
   if (bytes > 0) std::memset(data_, static_cast<int>(kStale), bytes);
+  // Under the address sanitizer, reading beyond the buffer is an error too.
+  const std::byte* end = storage_.data() + storage_.size();
+  ASAN_POISON_MEMORY_REGION(storage_.data(), data_ - storage_.data());
+  ASAN_POISON_MEMORY_REGION(data_ + bytes_, end - (data_ + bytes_));
 }
 
 bool GuardedBuffer::Intact() const {
+  ASAN_UNPOISON_MEMORY_REGION(storage_.data(), storage_.size());
   for (const std::byte* p = storage_.data();
        p != storage_.data() + storage_.size(); ++p) {
     if ((p < data_ || p >= data_ + bytes_) && *p != kCanary) return false;
