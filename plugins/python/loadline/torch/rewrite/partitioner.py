@@ -73,7 +73,7 @@ def read_after_update(traced: TracedProblem, plan: dict[str, Any]) -> frozenset[
     nodes = traced.document["nodes"]
     values = {buffer["id"]: buffer["value"] for buffer in plan["buffers"]}
     updated: dict[int, int] = {}  # by old version: the bucket
-    found = set()
+    found: set[int] = set()
     for step in plan["steps"]:
         read = step["in"] if "node" in step else [step["from"]] if "from" in step else []
         found.update(updated[values[one]] for one in read if values[one] in updated)
