@@ -261,6 +261,50 @@ class Refused(unittest.TestCase):
             lt.compile_in_place(model, "1GiB", offload_gradients=True)
 
 
+class Residual(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Sequential(
+            torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.GELU(),
+            torch.nn.Linear(64, 32)) for _ in range(2))
+        self.head = torch.nn.Linear(32, 5)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+class Frozen(unittest.TestCase):
+    def test_while_training_leaves_no_read_of_a_parameter_behind_its_update(self):
+        def steps(planned):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, x, y = Residual(), torch.randn(256, 32), torch.randint(5, (256,))
+            optimizer, call = torch.optim.AdamW(model.parameters(), lr=1e-2), model
+
+            def loss(output):
+                return torch.nn.functional.cross_entropy(output, y)
+
+            if planned:
+                call, _ = lt.prepare(
+                    model, optimizer, sample=x, loss_fn=loss, **{
+                        **OPTIONS, "budget": "smallest", "machine": "rtx-4090",
+                        "update_in_backward": True})
+            found = []
+            for frozen in (False, True):
+                model.blocks[0].requires_grad_(not frozen)
+                loss(call(x)).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                found += [p.detach().clone() for p in model.parameters()]
+            if planned:
+                self.assertTrue(lt.planned[-1].moves.in_backward)
+            return found
+
+        self.assertTrue(same_bits(steps(False), steps(True)))
+
+
 class InBackward(unittest.TestCase):
     """Updates that run in the backward."""
 
