@@ -43,20 +43,20 @@ ValueId Emitter::Constant(const Tensor& tensor) {
 }
 
 ValueId Emitter::Number(double number, DType dtype) {
-  const auto f32 = static_cast<float>(number);
-  const auto i64 = static_cast<int64_t>(number);
-  const auto i32 = static_cast<int32_t>(number);
-  const auto u8 = static_cast<uint8_t>(number);
   const TensorType type{dtype, {}};
+  // A number that the type does not have must not be converted to it.
+  const auto constant = [&](auto value) {
+    return Constant(MakeTensor(type, &value));
+  };
   switch (dtype) {
     case DType::kI64:
-      return Constant(MakeTensor(type, &i64));
+      return constant(static_cast<int64_t>(number));
     case DType::kI32:
-      return Constant(MakeTensor(type, &i32));
+      return constant(static_cast<int32_t>(number));
     case DType::kBool:
-      return Constant(MakeTensor(type, &u8));
+      return constant(static_cast<uint8_t>(number));
     case DType::kF32:
-      return Constant(MakeTensor(type, &f32));
+      return constant(static_cast<float>(number));
     default:
       if (status_.ok()) {
         status_ = absl::InvalidArgumentError(

@@ -1,6 +1,7 @@
 """Gradients on the host between backward and update: bytes, bits, and every wrong use."""
 import copy
 import unittest
+from unittest import mock
 
 import torch
 
@@ -9,6 +10,7 @@ from loadline import torch as lt
 from loadline.torch.compat.lanes import IN, MAIN, OUT
 from loadline.torch.rewrite.copies import OFFLOAD, WAIT, Slab, slabs
 from loadline.torch.rewrite.state_moves import GradientMove, StateMoves
+from loadline.torch.session.trace_step import Tracer
 from loadline.torch.state.host_gradients import HostGradients
 from loadline.torch.state.host_state import host_state_of
 from loadline.torch.state.predict_state import Bucket
@@ -303,6 +305,24 @@ class Frozen(unittest.TestCase):
             return found
 
         self.assertTrue(same_bits(steps(False), steps(True)))
+
+    def test_is_estimated_as_it_is_planned(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, x, y = Residual(), torch.randn(256, 32), torch.randint(5, (256,))
+        model.blocks[0].requires_grad_(False)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+        def loss(output):
+            return torch.nn.functional.cross_entropy(output, y)
+
+        options = {**OPTIONS, "machine": "rtx-4090", "update_in_backward": True}
+        with mock.patch.object(Tracer, "update_later", autospec=True,
+                               side_effect=Tracer.update_later) as later:
+            row, = lt.estimate(model, optimizer, loss, sample=x, budgets=["smallest"],
+                               **options).rows
+        later.assert_called()
+        lt.prepare(model, optimizer, loss_fn=loss, sample=x, budget=row.budget_bytes, **options)
 
 
 class InBackward(unittest.TestCase):

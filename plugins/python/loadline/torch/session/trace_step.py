@@ -12,6 +12,7 @@ import torch
 from loadline.errors import LoadlineError, Unsupported
 from loadline.torch.compat import dynamo_internals, torch_internals
 from loadline.torch.problem.gradients import Owner, owners_in
+from loadline.torch.problem.joint import Joint
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.problem.parameters import places_in
 from loadline.torch.rewrite.partitioner import Partitioner
@@ -30,10 +31,19 @@ class Tracer(Partitioner):
     """Poses the problem of a joint graph, and stops."""
 
     traced: TracedProblem | None = None
+    _joint: Joint | None = None
+    _late: frozenset[int] = frozenset()
+
+    def update_later(self, buckets: frozenset[int]) -> None:
+        """From now on no plan updates these buckets in the backward."""
+        assert self._joint is not None
+        self._late |= buckets
+        self.traced = self.pose(self._joint, {}, self._late)
 
     def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
                   ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-        self.traced = self.pose(self.read(gm, kwargs["num_fwd_outputs"]), {})
+        self._joint = self.read(gm, kwargs["num_fwd_outputs"])
+        self.traced = self.pose(self._joint, {})
         raise _TracedOnly("traced")
 
 
