@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Make(
   made->graph_ = &graph;
   for (const models::Value& value : graph.values) {
     made->memory_.push_back(Allocate(value.type.bytes()));
-    if (value.initial.has_value()) {
+    // memcpy takes no null pointer, which an empty tensor may have.
+    if (value.initial.has_value() && !value.initial->data->empty()) {
       std::memcpy(made->memory_.back().get(), value.initial->data->data(),
                   value.initial->data->size());
     }
