@@ -174,8 +174,8 @@ class Estimate(unittest.TestCase):
 
     def test_of_more_memory_is_never_slower(self):
         def row(budget, budget_bytes, peak_bytes, step_ns):
-            return Row(budget, budget_bytes, object() if step_ns else None,
-                                peak_bytes, step_ns)
+            return Row(budget, budget_bytes, object() if step_ns else None, peak_bytes,
+                       step_ns)
 
         outside, rows = 100, [
             row("smallest", 450, 350, 90), row("60%", 600, 590, 70), row("80%", 800, 790, 75),

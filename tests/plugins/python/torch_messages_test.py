@@ -30,6 +30,13 @@ class Experts(torch.nn.Module):
         return y.square().mean()
 
 
+def own_argument(function):
+    @functools.wraps(function)
+    def wrapper(self, x, own=None):
+        return function(self, x)
+    return wrapper
+
+
 def prepared(**options):
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -111,6 +118,18 @@ class Messages(unittest.TestCase):
                 with self.assertRaisesRegex(loadline.InvalidArgument,
                                             "sample: Linear.forward: .*no targets"):
                     call()
+
+    def test_of_a_sample_let_hooks_and_decorators_have_their_own_arguments(self):
+        class Decorated(torch.nn.Linear):
+            @own_argument
+            def forward(self, x):
+                return super().forward(x)
+
+        hooked, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        hooked.register_forward_pre_hook(lambda module, args: args[:1])
+        for model, sample in ((hooked, (x, x)), (Decorated(4, 4), {"x": x, "own": x})):
+            torch._dynamo.reset()
+            lt.prepare(model, sample=sample, budget="100%", **OPTIONS)
 
     def test_of_a_nested_batch_say_so(self):
         nested = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)],

@@ -46,7 +46,7 @@ def _failure(test: Callable[[], str]) -> str:
         except Exception as error:
             found.append(f"{type(error).__name__}: {error}".splitlines()[0])
 
-    torch_internals.enter_fake_mode_once()
+    torch_internals.enter_fake_mode()
     # In its own thread, because this one may be in the middle of a compile.
     thread = threading.Thread(target=work, name="loadline-self-test")
     with recompile_internals.own_metrics():

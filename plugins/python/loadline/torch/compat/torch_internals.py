@@ -170,7 +170,7 @@ def tensor_without_data(subclass: Any, like: torch.Tensor) -> Any:
         device=like.device, storage_size=0)
 
 
-def enter_fake_mode_once() -> None:
+def enter_fake_mode() -> None:
     """Call this before a short-lived thread traces anything.
 
     Without a GPU, PyTorch 2.10 and 2.11 keep what takes its place in memory of the thread that

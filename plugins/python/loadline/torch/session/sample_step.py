@@ -114,17 +114,26 @@ class _Through(torch.autograd.Function):
         return gradient
 
 
-def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
-    """Raises InvalidArgument for a loss_fn that takes other arguments."""
+def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Why the function does not take these arguments; empty if it does, as far as it says.
+
+    What a decorator wraps may take others."""
     try:
-        inspect.signature(function).bind(*(None,) * (2 if with_target else 1))
+        inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
     except TypeError as error:
-        raise InvalidArgument(
-            f"loss_fn ({error}): with micro_batches or split it takes the model's output and "
-            "the target, otherwise only the output: loss_fn=lambda output: "
-            "loss(output, target)") from None
+        return str(error)
     except ValueError:  # a function without a signature
         pass
+    return ""
+
+
+def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
+    """Raises InvalidArgument for a loss_fn that takes other arguments."""
+    if why := _refusal(function, *(None,) * (2 if with_target else 1)):
+        raise InvalidArgument(
+            f"loss_fn ({why}): with micro_batches or split it takes the model's output and "
+            "the target, otherwise only the output: loss_fn=lambda output: "
+            "loss(output, target)")
 
 
 @dataclasses.dataclass
@@ -233,16 +242,13 @@ def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def check_sample(model: torch.nn.Module, sample: Any) -> None:
     """Raises InvalidArgument for a sample that has other arguments than `forward`."""
+    if model._forward_pre_hooks:  # which may change the arguments
+        return
     args, kwargs = arguments_of(sample)
-    try:
-        inspect.signature(model.forward).bind(*args, **kwargs)
-    except TypeError as error:
+    if why := _refusal(model.forward, *args, **kwargs):
         raise InvalidArgument(
-            f"sample: {type(model).__name__}.forward: {error}. The sample has the arguments of "
-            "forward, as a tensor, a tuple or a dict, and no targets that only your loss reads"
-        ) from None
-    except ValueError:  # a function without a signature
-        pass
+            f"sample: {type(model).__name__}.forward: {why}. The sample has the arguments of "
+            "forward, as a tensor, a tuple or a dict, and no targets that only your loss reads")
 
 
 def refuse_batch(error: Exception) -> None:

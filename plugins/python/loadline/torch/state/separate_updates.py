@@ -65,8 +65,7 @@ def may_update_apart(optimizer: torch.optim.Optimizer) -> bool:
     with torch.random.fork_rng(devices=[]):
         try:
             together, apart = (_updated(optimizer, way) for way in (False, True))
-        except (RuntimeError, NotImplementedError, TypeError, ValueError, LookupError,
-                AttributeError, AssertionError):
+        except Exception:
             return False
     return len(together) == len(apart) and all(
         one.shape == other.shape and bool(torch.equal(
