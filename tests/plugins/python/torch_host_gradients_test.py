@@ -317,11 +317,20 @@ class Frozen(unittest.TestCase):
             return torch.nn.functional.cross_entropy(output, y)
 
         options = {**OPTIONS, "machine": "rtx-4090", "update_in_backward": True}
+        def rows(*budgets):
+            torch._dynamo.reset()
+            return lt.estimate(model, optimizer, loss, sample=x, budgets=budgets, **options).rows
+
         with mock.patch.object(Tracer, "update_later", autospec=True,
                                side_effect=Tracer.update_later) as later:
-            row, = lt.estimate(model, optimizer, loss, sample=x, budgets=["smallest"],
-                               **options).rows
-        later.assert_called()
+            row, = rows("smallest")
+        self.assertTrue(any(call.args[1] for call in later.call_args_list))
+        # What one budget's plan must not do is no limit for the next.
+        alone, = rows("100%")
+        _, after = rows("smallest", "100%")
+        self.assertEqual(alone.plan.json, after.plan.json)
+        self.assertEqual(alone.problem, after.problem)
+        torch._dynamo.reset()
         lt.prepare(model, optimizer, loss_fn=loss, sample=x, budget=row.budget_bytes, **options)
 
 

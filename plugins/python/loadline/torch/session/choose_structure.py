@@ -239,16 +239,17 @@ class StructureSearch:
     def plan(self, structure: Structure, budget: int | float | str) -> planning.Plan:
         """budget: bytes or the smallest. Raises Infeasible."""
         within = dataclasses.replace(structure.options(self.options), budget=budget)
-        tracer = self.tracer(structure)
+        tracer, late = self.tracer(structure), frozenset[int]()
         while True:
+            tracer.update_later(late)  # as `prepare` does
             document = self.problem(structure)
             plan = make_plan(document, tracer.whole_bytes(document), within, EFFORT)
             assert tracer.traced is not None
-            late = read_after_update(
+            stale = read_after_update(
                 dataclasses.replace(tracer.traced, document=document), plan.document)
-            if not late:
+            if not stale:
                 return plan
-            tracer.update_later(late)  # as `prepare` does
+            late |= stale
 
     def fastest_ns(self, structure: Structure) -> int:
         """No plan's step is shorter: every operator runs once in each part."""

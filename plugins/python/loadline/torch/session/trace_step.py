@@ -35,10 +35,11 @@ class Tracer(Partitioner):
     _late: frozenset[int] = frozenset()
 
     def update_later(self, buckets: frozenset[int]) -> None:
-        """From now on no plan updates these buckets in the backward."""
+        """No plan may update these buckets in the backward, and any may the others."""
         assert self._joint is not None
-        self._late |= buckets
-        self.traced = self.pose(self._joint, {}, self._late)
+        if buckets != self._late:
+            self._late = buckets
+            self.traced = self.pose(self._joint, {}, buckets)
 
     def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
                   ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
