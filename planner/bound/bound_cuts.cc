@@ -236,9 +236,11 @@ bool MayLiveOnHost(const SearchModel& model, int chain) {
 
 int Overwriter(const SearchModel& model, int version) {
   const int chain = model.chain_of[version];
-  const bool one_address = chain >= 0 && model.bytes[version] > 0 &&
+  // docs/certificates.md uses the rule only with addresses.
+  const bool one_address = chain >= 0 && model.problem->addresses &&
+                           model.bytes[version] > 0 &&
                            !MayLeave(model, chain) && !HasStash(model, chain);
-  return one_address ? model.Overwriter(version, false) : -1;
+  return one_address ? model.Overwriter(version) : -1;
 }
 
 Precedence::Precedence(const SearchModel& model) {

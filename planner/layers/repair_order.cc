@@ -89,10 +89,7 @@ class OrderRepair {
 
   // A version is not accessed after its Overwriter.
   void NeedForOverwriter(int representation, int i) {
-    const int value = model_.value_of[representation];
-    const int chain = model_.chain_of[value];
-    if (chain < 0) return;
-    const int node = model_.Overwriter(value, schedule_.host_home[chain] != 0);
+    const int node = model_.Overwriter(model_.value_of[representation]);
     if (node >= 0) Need(i, run_at_[node]);
   }
 

@@ -128,14 +128,12 @@ struct SearchModel {
     return next == kNoValue ? -1 : producer[Index(next)];
   }
   // The node after which no schedule accesses this version; -1: none. The last
-  // version ends at the address at which the first one begins, so the first is
-  // not accessed after the node that makes the last. A version in between may
-  // lie at any address, so an update need not overwrite it. Without addresses
-  // the rule holds only where the value lives on the host (`host_home`), for
-  // there the copies out of and into one place are not ordered otherwise.
-  int Overwriter(int value, bool host_home) const {
+  // version ends in the place in which the first one begins, also where there
+  // are no addresses, so the first is not accessed after the node that makes
+  // the last. A version in between may lie anywhere, so an update need not
+  // overwrite it.
+  int Overwriter(int value) const {
     if (!FirstVersion(value) || LastVersion(value)) return -1;
-    if (!problem->addresses && !host_home) return -1;
     return producer[chains[chain_of[value]].versions.back()];
   }
   // May the update of this version write at its address although some version

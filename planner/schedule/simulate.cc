@@ -52,7 +52,7 @@ class Binder {
     if (!replaced_[value]) return;
     const int chain = model_.chain_of[value];
     apart_[chain] = 1;
-    if (ended_[chain] && model_.Overwriter(value, HostHome(value)) >= 0) {
+    if (ended_[chain] && model_.Overwriter(value) >= 0) {
       lives_.valid = false;
     }
   }

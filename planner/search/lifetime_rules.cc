@@ -52,8 +52,7 @@ void LifetimeRules::ApplyVersions(const std::vector<int>& versions,
   }
   int last_slot = std::numeric_limits<int>::max();
   const std::vector<Access>& last = table.of(versions.back());
-  if (model_.Overwriter(first, home) >= 0 && !last.empty() &&
-      last.front().makes()) {
+  if (model_.Overwriter(first) >= 0 && !last.empty() && last.front().makes()) {
     last_slot = last.front().slot;
   }
   for (int v : versions) {
@@ -104,7 +103,7 @@ void LifetimeRules::ApplyOne(int value, const std::vector<Access>& accesses,
     takes_over = (access.flags & kTakesOver) != 0;
     if (access.flags & kUpdates) {
       takes_over = takes_over && version.in_place;
-      if (alone && model_.Overwriter(value, home) >= 0) last_slot = access.slot;
+      if (alone && model_.Overwriter(value) >= 0) last_slot = access.slot;
     }
     if (access.flags & kToHost) {
       broken += out_seen || (home && facts.first);

@@ -284,7 +284,7 @@ bool SearchState::Spare(int item) const {
 
 int SearchState::Overwriter(int value) const {
   const int chain = model_.chain_of[value];
-  if (chain < 0 || model_.Overwriter(value, host_home(chain)) < 0) return -1;
+  if (chain < 0 || model_.Overwriter(value) < 0) return -1;
   const std::vector<Access>& last =
       accesses(model_.chains[chain].versions.back());
   return last.empty() || !last.front().makes() ? -1 : last.front().item;

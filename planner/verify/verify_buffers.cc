@@ -72,11 +72,39 @@ absl::Status CheckPair(const Problem& problem, const Plan& plan,
       BecomesInPlace(problem, plan, facts, a, b)) {
     return absl::OkStatus();
   }
+  const std::string where =
+      problem.addresses
+          ? absl::StrCat("share bytes from offset ",
+                         std::max(plan.buffer(a).offset, plan.buffer(b).offset),
+                         " on")
+          : "are the home of one value";
   return Invalid(BufferName(problem, plan, a), " and ",
-                 BufferName(problem, plan, b), " share bytes from offset ",
-                 std::max(plan.buffer(a).offset, plan.buffer(b).offset),
-                 " on, and no order keeps every access of one before every "
+                 BufferName(problem, plan, b), " ", where,
+                 ", and no order keeps every access of one before every "
                  "access of the other");
+}
+
+// Without addresses only the first and the last version of a persistent value
+// are known to lie in one place.
+absl::Status CheckHomes(const Problem& problem, const Plan& plan,
+                        const PlanFacts& facts) {
+  const ProblemIndex index = IndexProblem(problem);
+  std::vector<BufferId> initial(problem.values.size(), kNoBuffer);
+  for (size_t b = 0; b < plan.buffers.size(); ++b) {
+    const ValueId value = plan.buffers[b].value;
+    if (facts.writer[b] == kNoStep) initial[Index(value)] = At(b);
+  }
+  for (size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (!facts.final[b] || plan.buffers[b].bytes == 0) continue;
+    ValueId first = plan.buffers[b].value;
+    while (index.previous_version[Index(first)] != kNoValue) {
+      first = index.previous_version[Index(first)];
+    }
+    const BufferId home = initial[Index(first)];
+    if (first == plan.buffers[b].value || home == kNoBuffer) continue;
+    LOADLINE_RETURN_IF_ERROR(CheckPair(problem, plan, facts, home, At(b)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckInitial(const Problem& problem, const Plan& plan,
@@ -169,7 +197,7 @@ absl::Status CheckReadsAfterWrite(const Problem& problem, const Plan& plan,
 
 absl::Status CheckOverlaps(const Problem& problem, const Plan& plan,
                            const PlanFacts& facts) {
-  if (!problem.addresses) return absl::OkStatus();
+  if (!problem.addresses) return CheckHomes(problem, plan, facts);
   LastWriters written(plan);
   for (BufferId b : InWriteOrder(plan, facts)) {
     for (BufferId a : written.Write(b)) {

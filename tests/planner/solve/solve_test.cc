@@ -9,9 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "planner/schedule/search_model.h"
 #include "planner/verify/verify.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/planner/support/solve_samples.h"
+#include "tests/planner/support/tiny_problem.h"
 
 namespace loadline::planner {
 namespace {
@@ -52,6 +54,58 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
   }
   EXPECT_GT(met, 125);
   EXPECT_GT(missed, 5);
+}
+
+// Does a step read the first version of a value after the node that makes its
+// last version?
+bool ReadsAfterUpdate(const Problem& problem, const Plan& plan) {
+  const SearchModel model = MakeSearchModel(problem);
+  std::vector<bool> gone(problem.values.size(), false);
+  const auto reads = [&](BufferId buffer) {
+    return gone[Index(plan.buffer(buffer).value)];
+  };
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::kNode) {
+      if (reads(step.from)) return true;
+      continue;
+    }
+    if (std::any_of(step.in.begin(), step.in.end(), reads)) return true;
+    for (ValueId made : problem.node(step.node).outputs) {
+      const int value = static_cast<int>(Index(made));
+      if (!model.LastVersion(value) || model.FirstVersion(value)) continue;
+      gone[model.chains[model.chain_of[value]].versions.front()] = true;
+    }
+  }
+  return false;
+}
+
+// A parameter that is updated early and read later would take twice its bytes,
+// and whoever runs the plan has it once.
+TEST(Solve, ReadsNothingAfterItsUpdateWithoutAddresses) {
+  int plans = 0;
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Problem problem = seed % 2 == 0
+                          ? TinyProblem(seed, {.codecs = seed % 3 == 0,
+                                               .copies = seed % 4 == 0,
+                                               .versions = true})
+                          : SeededProblem(seed);
+    problem.addresses = false;
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    for (int percent : {100, 75, 55}) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork;
+      options.bound_work_limit = 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      if (!plan.ok()) continue;
+      ++plans;
+      EXPECT_EQ(Verify(problem, *plan), absl::OkStatus());
+      EXPECT_FALSE(ReadsAfterUpdate(problem, *plan));
+    }
+  }
+  EXPECT_GT(plans, 100);
 }
 
 // Without copies the search has other means; what is proven stays the same.

@@ -13,8 +13,8 @@ DeviceState::Bits DeviceState::Key() const {
     return (uint64_t{high} << 32) | low;
   };
   Bits key = {both(done, device), both(arriving, in_use), both(encoded, host),
-              both(homes, extra_bytes)};
-  size_t at = 4;
+              both(homes, extra_bytes), initial};
+  size_t at = 5;
   for (const Running& lane : lanes) {
     key[at++] = static_cast<uint64_t>(lane.id);
     key[at++] = absl::bit_cast<uint64_t>(lane.fixed_ns);
@@ -48,13 +48,9 @@ void DeviceRules::AddNode(int n) {
   makes_.back() = job.makes;
   job.ns = static_cast<double>(node.time_ns);
   job.workspace_bytes = node.workspace_bytes;
-  for (size_t v = 0; v < problem_.values.size(); ++v) {
-    const int first = static_cast<int>(v);
-    if (!problem_.values[v].persistent || index_.producer[v] >= 0 ||
-        !OneAddress(first) || index_.producer[LastVersion(first)] != n) {
-      continue;
-    }
-    job.overwrites |= Bit(first) & ~job.reads;
+  for (ValueId id : node.outputs) {
+    const int first = FirstOfLast(static_cast<int>(id));
+    if (first >= 0 && problem_.values[first].bytes > 0) job.ends |= Bit(first);
   }
   least_ns_.push_back(job.ns);
   AddTakes(job, 0, 0);
@@ -75,32 +71,11 @@ void DeviceRules::AddTakes(const DeviceJob& job, size_t pair, uint32_t used) {
   }
   const uint32_t in = Bit(static_cast<int>(inplace[pair].first));
   const uint32_t out = Bit(static_cast<int>(inplace[pair].second));
-  // The only version after a first one that has one address: no choice.
-  const int first = static_cast<int>(inplace[pair].first);
-  const int next = static_cast<int>(inplace[pair].second);
-  const bool update = index_.producer[first] < 0 && OneAddress(first) &&
-                      LastVersion(first) == next;
-  if (!update) AddTakes(job, pair + 1, used);
+  AddTakes(job, pair + 1, used);
   if ((used & (in | out)) != 0) return;
   DeviceJob taking = job;
   taking.taken |= in;
   AddTakes(taking, pair + 1, used | in | out);
-}
-
-// Does the persistent value have one address all step, that of its home? Its
-// last version must be made there then, for nothing can bring it there.
-bool DeviceRules::OneAddress(int first) const {
-  const bool copies = problem_.machine && problem_.machine->CanCopy();
-  if (!problem_.addresses || problem_.values[first].bytes == 0 ||
-      LastVersion(first) == first) {
-    return false;
-  }
-  for (ValueId id = ValueId{first}; id != kNoValue;
-       id = index_.next_version[Index(id)]) {
-    const Value& version = problem_.values[Index(id)];
-    if ((copies && version.offload) || !version.stash.empty()) return false;
-  }
-  return true;
 }
 
 void DeviceRules::AddCodec(int v, const Codec& codec) {
@@ -142,6 +117,7 @@ std::vector<DeviceState> DeviceRules::Begins() const {
     }
     if (!allowed) continue;
     state.homes = state.host;
+    for (int value : persistent) state.initial |= Bit(value) & ~state.host;
     begins.push_back(state);
   }
   return begins;
@@ -155,6 +131,17 @@ bool DeviceRules::MayLiveOnHost(int v) const {
 int DeviceRules::LastVersion(int v) const {
   while (index_.next_version[v] != kNoValue) {
     v = static_cast<int>(index_.next_version[v]);
+  }
+  return v;
+}
+
+int DeviceRules::FirstOfLast(int v) const {
+  if (index_.next_version[v] != kNoValue ||
+      index_.previous_version[v] == kNoValue) {
+    return -1;
+  }
+  while (index_.previous_version[v] != kNoValue) {
+    v = static_cast<int>(index_.previous_version[v]);
   }
   return v;
 }

@@ -29,10 +29,12 @@ struct DeviceState {
   uint32_t encoded = 0;   // codecs (numbered over all values) there
   uint32_t host = 0;      // values whole on the host
   uint32_t homes = 0;     // persistent values that live on the host
+  // Persistent values that are on the device since the beginning.
+  uint32_t initial = 0;
   uint32_t extra_bytes = 0;  // workspace of what runs
   Running lanes[3];
 
-  using Bits = std::array<uint64_t, 13>;
+  using Bits = std::array<uint64_t, 14>;
   Bits Key() const;
 
   uint32_t Whole() const { return device & ~arriving; }
@@ -47,8 +49,9 @@ struct DeviceJob {
   uint32_t reads = 0;
   uint32_t makes = 0;
   uint32_t taken = 0;  // reads whose bytes outputs take over
-  // A first version at whose address the job must write: gone when it starts.
-  uint32_t overwrites = 0;
+  // First versions whose last versions it makes. Both have one place, so one
+  // that is initial is gone when the job starts.
+  uint32_t ends = 0;
   uint32_t reads_encoded = 0;
   uint32_t makes_encoded = 0;
   int64_t workspace_bytes = 0;
@@ -78,13 +81,15 @@ class DeviceRules {
   // again.
   uint32_t Wanted(const DeviceState& state) const;
 
+  // Of a last version of two or more: the first; of any other value: -1.
+  int FirstOfLast(int v) const;
+
   // The lane's step has ended.
   void End(int lane, DeviceState& state) const;
 
  private:
   void AddNode(int n);
   void AddTakes(const DeviceJob& job, size_t pair, uint32_t used);
-  bool OneAddress(int first) const;
   void AddCodec(int v, const Codec& codec);
   bool MayLiveOnHost(int v) const;
   int LastVersion(int v) const;

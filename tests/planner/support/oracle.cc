@@ -62,6 +62,7 @@ class Search {
   void Offer(DeviceState state, double now_ns) {
     // What nobody wants goes at once: it is never worse.
     state.device &= rules_.Wanted(state) | ~state.Droppable();
+    state.initial &= state.device;
     const auto [found, added] = best_.try_emplace(state.Key(), now_ns);
     if (!added && found->second <= now_ns) return;
     found->second = now_ns;
@@ -116,18 +117,20 @@ class Search {
           (job.makes_encoded == 0 || (job.reads & wanted) == 0)) {
         continue;
       }
-      if ((job.reads & ~state.Whole()) != 0 ||
+      const uint32_t gone = job.ends & state.initial & ~job.taken;
+      if ((job.reads & ~state.Whole()) != 0 || (job.reads & gone) != 0 ||
           (job.reads_encoded & ~state.encoded) != 0 ||
           (job.makes & state.device & ~state.Droppable()) != 0 ||
           (job.makes_encoded & state.encoded) != 0 ||
-          (job.overwrites & state.device & ~state.Droppable()) != 0 ||
+          (gone & ~state.Droppable()) != 0 ||
           (job.taken & state.Leaving()) != 0) {
         continue;
       }
       DeviceState next = state;
       if (job.node >= 0) next.done |= Bit(job.node);
       // An older instance of what it makes goes first.
-      next.device = (next.device & ~job.taken & ~job.overwrites) | job.makes;
+      next.device = (next.device & ~job.taken & ~gone) | job.makes;
+      next.initial &= ~job.makes;
       next.arriving |= job.makes;
       next.in_use = job.reads & ~job.taken;
       next.encoded |= job.makes_encoded;
@@ -145,6 +148,12 @@ class Search {
         continue;
       }
       DeviceState next = state;
+      const int first = rules_.FirstOfLast(value);
+      if (first >= 0 && (state.homes & Bit(first)) != 0 &&
+          problem_.values[v].bytes > 0) {
+        if (state.lanes[2].id == first) continue;
+        next.host &= ~Bit(first);  // it takes its place
+      }
       next.lanes[1] = Copy(value, problem_.machine->d2h);
       Offer(next, now_ns + OverheadNs());
     }

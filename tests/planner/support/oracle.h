@@ -21,9 +21,9 @@ struct Oracle {
 // Every order, every rerun, every copy on both lanes with its exact timing
 // (also inside a node's run), every home of every persistent value, in-place
 // outputs and updates, variants, and codecs on the device. Of addresses it
-// knows one rule: a persistent value that can be neither copied nor encoded is
-// at its home address, so its first version is gone once the last version is
-// made. Other versions may lie anywhere. With addresses the result is therefore
+// knows one rule: the last version of a persistent value is made in the place
+// in which the first one was at the beginning. Copies of the first version, and
+// other versions, may lie anywhere. With addresses the result is therefore
 // a lower bound on the optimum. Left out, as of no use or nearly: two instances
 // of one value at once, encoded copies on the host. Requires: alignment 1, at
 // most 32 nodes and values, times and rates whose quotients are exact in binary

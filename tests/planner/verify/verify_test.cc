@@ -166,6 +166,31 @@ TEST(Verify, WithoutAddressesAsksForTheExactPeakAndNoOffsets) {
               HasSubstr("has an offset, but the problem has no addresses"));
 }
 
+// The forward pass runs again after the update and reads the old weight.
+TEST(Verify, RefusesAReadAfterTheUpdateWithoutAddresses) {
+  Problem problem = SmallProblem();
+  problem.addresses = false;
+  Plan plan = SmallPlan(problem);
+  for (Buffer& buffer : plan.buffers) buffer.offset = 0;
+  const auto b = [](int id) { return BufferId(id); };
+  plan.buffers.push_back(plan.buffers[2]);
+  Step again = plan.steps[0];
+  again.out = {b(8)};
+  plan.steps.push_back(again);
+  plan.sequence.push_back(NodeId(0));
+  Predict(problem, plan);
+  plan.arena_bytes = plan.predicted.peak_bytes;
+  EXPECT_THAT(std::string(Verify(problem, plan).message()),
+              HasSubstr("buffer 0 (value 0 'w') and buffer 7 (value 4 'w'') "
+                        "are the home of one value, and no order keeps"));
+  // Before the update, it may.
+  std::swap(plan.steps.back(), plan.steps[4]);
+  std::swap(plan.sequence[2], plan.sequence[3]);
+  Predict(problem, plan);
+  plan.arena_bytes = plan.predicted.peak_bytes;
+  EXPECT_EQ(Verify(problem, plan), absl::OkStatus());
+}
+
 TEST(Verify, RefusesAMalformedProblem) {
   Problem problem = SmallProblem();
   const Plan plan = SmallPlan(problem);

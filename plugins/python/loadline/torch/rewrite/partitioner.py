@@ -66,23 +66,6 @@ def copied_device(joint: Joint) -> torch.device | None:
     return None if devices or not has_lanes(device) else device
 
 
-def read_after_update(traced: TracedProblem, plan: dict[str, Any]) -> frozenset[int]:
-    """Buckets whose update in the backward comes before a read of a parameter that it
-    changes. Without addresses a plan may do so: it counts the parameter's old bytes and its
-    new ones. The optimizer has one parameter only, and writes to it."""
-    nodes = traced.document["nodes"]
-    values = {buffer["id"]: buffer["value"] for buffer in plan["buffers"]}
-    updated: dict[int, int] = {}  # by old version: the bucket
-    found: set[int] = set()
-    for step in plan["steps"]:
-        read = step["in"] if "node" in step else [step["from"]] if "from" in step else []
-        found.update(updated[values[one]] for one in read if values[one] in updated)
-        pairs = nodes[step["node"]].get("inplace", ()) if "node" in step else ()
-        if pairs and (bucket := traced.state.get(pairs[0][0])) is not None:
-            updated.update((old, bucket) for old, _ in pairs)
-    return frozenset(found)
-
-
 class Partitioner(
         PlannerPass,
         torch_internals.CustomPartitionerFn or object):  # type: ignore[misc]
@@ -148,16 +131,14 @@ class Partitioner(
         return max(kept.peak_bytes, peaks(problem, kept.document, 0)[2]
                    + (self.options.step_bytes if self.options.state else 0))
 
-    def pose(self, joint: Joint, times: dict[torch.fx.Node, int],
-             late: frozenset[int] = frozenset()) -> TracedProblem:
-        """The problem of the joint graph. late: buckets that the backward must not update."""
+    def pose(self, joint: Joint, times: dict[torch.fx.Node, int]) -> TracedProblem:
+        """The problem of the joint graph."""
         copies = copied_device(joint)
         machine = with_copy_calls(self.options.machine, copies)
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         gradients, early = gradients_of(
-            joint, self.owners, [0 if number in late else about.parameters
-                                 for number, about in enumerate(self.options.state)])
+            joint, self.owners, [about.parameters for about in self.options.state])
         # Inductor replaces random operators, so they run again only in eager kernels.
         return make_problem(joint, machine, self.options.state, copies,
                             self.options.inner == "aot_eager", times,
@@ -184,13 +165,8 @@ class Partitioner(
             made[2].budget_bytes if smallest else 0, made[2].step_ns))
 
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
-        late: frozenset[int] = frozenset()
-        while True:
-            traced = self.pose(joint, times, late)
-            traced.document, whole, plan = self.better_plan(traced)
-            if not (stale := read_after_update(traced, plan.document)):
-                break
-            late |= stale  # at least one more each time
+        traced = self.pose(joint, times)
+        traced.document, whole, plan = self.better_plan(traced)
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)

@@ -25,7 +25,6 @@ from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.gradients import Owner
 from loadline.torch.problem.make_problem import staying
-from loadline.torch.rewrite.partitioner import read_after_update
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.sample_step import (arguments_of, check_loss_fn,
                                                restored_afterwards)
@@ -239,17 +238,8 @@ class StructureSearch:
     def plan(self, structure: Structure, budget: int | float | str) -> planning.Plan:
         """budget: bytes or the smallest. Raises Infeasible."""
         within = dataclasses.replace(structure.options(self.options), budget=budget)
-        tracer, late = self.tracer(structure), frozenset[int]()
-        while True:
-            tracer.update_later(late)  # as `prepare` does
-            document = self.problem(structure)
-            plan = make_plan(document, tracer.whole_bytes(document), within, EFFORT)
-            assert tracer.traced is not None
-            stale = read_after_update(
-                dataclasses.replace(tracer.traced, document=document), plan.document)
-            if not stale:
-                return plan
-            late |= stale
+        document = self.problem(structure)
+        return make_plan(document, self.tracer(structure).whole_bytes(document), within, EFFORT)
 
     def fastest_ns(self, structure: Structure) -> int:
         """No plan's step is shorter: every operator runs once in each part."""

@@ -12,7 +12,6 @@ import torch
 from loadline.errors import LoadlineError, Unsupported
 from loadline.torch.compat import dynamo_internals, torch_internals
 from loadline.torch.problem.gradients import Owner, owners_in
-from loadline.torch.problem.joint import Joint
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.problem.parameters import places_in
 from loadline.torch.rewrite.partitioner import Partitioner
@@ -31,20 +30,10 @@ class Tracer(Partitioner):
     """Poses the problem of a joint graph, and stops."""
 
     traced: TracedProblem | None = None
-    _joint: Joint | None = None
-    _late: frozenset[int] = frozenset()
-
-    def update_later(self, buckets: frozenset[int]) -> None:
-        """No plan may update these buckets in the backward, and any may the others."""
-        assert self._joint is not None
-        if buckets != self._late:
-            self._late = buckets
-            self.traced = self.pose(self._joint, {}, buckets)
 
     def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
                   ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-        self._joint = self.read(gm, kwargs["num_fwd_outputs"])
-        self.traced = self.pose(self._joint, {})
+        self.traced = self.pose(self.read(gm, kwargs["num_fwd_outputs"]), {})
         raise _TracedOnly("traced")
 
 
