@@ -11,6 +11,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/end_to_end/run_command.h"
+#include "tests/executor/support/sanitizers.h"
 #include "tests/tools/support/environment.h"
 
 namespace loadline {
@@ -51,6 +52,7 @@ std::vector<std::string> RunMlp(std::vector<std::string> more) {
 // With less memory than measuring the machine takes. One thread: the stacks of
 // others count, and OpenMP ends a process that cannot have them.
 TEST(BadInput, TooLittleMemoryIsNoBugOfOurs) {
+  if (SanitizersKeepMemory()) GTEST_SKIP() << "shadow memory is over the limit";
   const tools::ScopedEnvironment cache("LOADLINE_CACHE",
                                        TestFolder("memory").c_str());
   const tools::ScopedEnvironment threads("OMP_NUM_THREADS", "1");

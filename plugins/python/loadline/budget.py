@@ -1,6 +1,7 @@
 """Reads budgets and other numbers as people write them."""
 from __future__ import annotations
 
+import numbers
 import re
 from typing import Any
 
@@ -26,12 +27,36 @@ def check_whole(name: str, value: Any, most: int = _MOST, least: int = 0) -> Non
             f"{name}={value!r}: want a whole number from {least} to {most}")
 
 
+def check_flags(**given: Any) -> None:
+    """Raises InvalidArgument for anything but True and False, and 1 and 0: "no" is true."""
+    for name, value in given.items():
+        if not isinstance(value, int) or value not in (True, False):
+            raise InvalidArgument(f"{name}={value!r}: want True or False")
+
+
+def check_seconds(name: str, value: Any) -> None:
+    """Raises InvalidArgument for anything but a time limit, or None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(
+            value, (int, float)) or not 0 < value < 1e9):
+        raise InvalidArgument(f"{name}={value!r}: want seconds, more than 0")
+
+
+def plain_number(value: Any) -> Any:
+    """A number of another library, such as numpy.int64, as Python's; others as they are."""
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, numbers.Rational)):
+        return float(value)
+    return value
+
+
 SMALLEST = "smallest"
 
 
 def read_share(budget: Any) -> Any:
     """A share that is a float, such as 0.6, as "60%"; anything else as it is. A float above 1
     may be meant as bytes or GiB, so it is refused; the text "110%" is clear."""
+    budget = plain_number(budget)
     if isinstance(budget, str) and budget.strip() == SMALLEST:
         return SMALLEST
     if not isinstance(budget, float):
@@ -40,7 +65,7 @@ def read_share(budget: Any) -> Any:
         raise InvalidArgument(
             f"budget {budget!r}: a share is more than 0 and at most 1; give bytes as a "
             'whole number or "3GiB", and a larger share as "110%"')
-    return f"{100 * budget:.7f}%"
+    return f"{100 * budget:.7f}".rstrip("0").rstrip(".") + "%"
 
 
 def parse_budget(budget: int | float | str, whole_bytes: int | None = None) -> int:

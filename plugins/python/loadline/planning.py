@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from loadline import _library
-from loadline.budget import budget_fields, check_whole
+from loadline.budget import (budget_fields, check_flags, check_seconds, check_whole,
+                             plain_number)
 from loadline.errors import InvalidArgument
 
 _EFFORTS = ("normal", "quick", "thorough", "moderate")  # as loadline_effort numbers them
@@ -109,12 +110,14 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
     machine's reserved_bytes are subtracted. time_limit_s: plans then differ from run to run. threads: the most that
     search at a time; 0: one per processor. Raises Infeasible with the smallest budget met.
     """
+    work_limit, seed, threads, time_limit_s = map(
+        plain_number, (work_limit, seed, threads, time_limit_s))
+    check_flags(recompute=recompute, offload=offload, codecs=codecs, lossy=lossy,
+                inexact=inexact, harder=harder, counts_reserved=counts_reserved)
     check_whole("work_limit", work_limit)
     check_whole("seed", seed, (1 << 64) - 1)
     check_whole("threads", threads, (1 << 31) - 1)
-    if time_limit_s is not None and not 0 < time_limit_s < 1e9:
-        raise InvalidArgument(
-            f"time_limit_s={time_limit_s!r}: want seconds, more than 0")
+    check_seconds("time_limit_s", time_limit_s)
     if effort not in _EFFORTS:
         raise InvalidArgument(f"effort={effort!r}: there are {', '.join(_EFFORTS)}")
     document = problem_bytes(problem)

@@ -277,6 +277,7 @@ class CertificateCorrupter {
         row.multiplier = 0;
         return;
       default:
+        row.multiplier = std::min(row.multiplier, INT64_MAX / 2);
         row.multiplier += random_.In(0, row.multiplier) - row.multiplier / 3;
     }
   }

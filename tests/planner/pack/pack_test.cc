@@ -253,7 +253,7 @@ TEST(Pack, HoldsSumsUpToTheLimitOfInt64) {
   options.alignment_bytes = 1;
   const auto offsets = Pack({{0, 0, 2, kHalf}, {1, 1, 3, kHalf - 2}}, options);
   ASSERT_TRUE(offsets.ok()) << offsets.status();
-  EXPECT_EQ(std::max((*offsets)[0] + kHalf, (*offsets)[1] + kHalf - 2),
+  EXPECT_EQ(std::max((*offsets)[0] + kHalf, (*offsets)[1] + (kHalf - 2)),
             INT64_MAX - 1);
   EXPECT_EQ(Pack({{0, 0, 2, kHalf}, {1, 1, 3, kHalf}}, options).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -186,6 +186,30 @@ class Estimate(unittest.TestCase):
             ("smallest", 450, 350, 90), ("60%", 600, 590, 70), ("80%", 800, 590, 70),
             (700, 700, 590, 70), (689, 689, 350, 90), (690, 690, 590, 70)])
 
+    def test_has_the_rows_that_were_found_in_time(self):
+        choose = StructureSearch.choose
+
+        def late(search, micro_batches, budget):
+            if budget in stopped:
+                raise loadline.Stopped("stopped")
+            return choose(search, micro_batches, budget)
+
+        def rows():
+            torch._dynamo.reset()
+            return lt.estimate(MODELS["mlp"](), sample=MODELS["mlp"].batch(), time_limit_s=60,
+                               budgets=["smallest", "1GiB", 2 << 30], **OPTIONS).rows
+
+        with mock.patch.object(StructureSearch, "choose", late):
+            stopped = {"smallest", 2 << 30}
+            smallest, found, large = rows()
+            self.assertIsNone(smallest.plan)
+            self.assertIn("stopped before", smallest.error)
+            # What is found for less is the plan of more.
+            self.assertEqual((large.budget, large.plan), (2 << 30, found.plan))
+            stopped.add("1GiB")
+            with self.assertRaisesRegex(loadline.Stopped, "within 60 s no plan"):
+                rows()
+
     def test_of_a_model_that_logs_is_of_one_graph(self):
         class Logs(nn.Module):
             def __init__(self):

@@ -169,6 +169,33 @@ class Messages(unittest.TestCase):
             with self.assertRaisesRegex(loadline.InvalidArgument, near):
                 lt.prepare(model, sample=x, budget="90%", **OPTIONS | {name: 1})
 
+    def test_of_what_is_no_flag_say_so(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for name in ("recompute", "offload", "measure", "agree", "accumulate",
+                     "offload_gradients", "allow_micro_batch_statistics"):
+            for wrong in ("no", None, 2):
+                with self.assertRaisesRegex(loadline.InvalidArgument,
+                                            f"{name}={wrong!r}: want True or False"):
+                    lt.prepare(model, sample=x, budget="90%", **OPTIONS | {name: wrong})
+        with self.assertRaisesRegex(loadline.InvalidArgument, "host_updates='yes'"):
+            lt.estimate(model, torch.optim.SGD, sample=x, host_updates="yes")
+        with self.assertRaisesRegex(loadline.InvalidArgument, "host_state=None"):
+            lt.compile_in_place(model, "1GiB", host_state=None)
+        with self.assertRaisesRegex(loadline.InvalidArgument, r"compile_in_place\(function\)"):
+            lt.compile_in_place(lambda x: x, "1GiB")
+        with self.assertRaisesRegex(loadline.InvalidArgument, "step_fn=5: want a function"):
+            lt.prepare(model, sample=x, budget="90%", step_fn=5, **OPTIONS)
+
+    def test_numbers_of_numpy_are_numbers(self):
+        np, plans = __import__("numpy"), []
+        for budget, seed in ((900_000, 3), (np.int64(900_000), np.int32(3))):
+            torch._dynamo.reset()
+            alive = prepared(budget=budget, seed=seed)
+            plans.append(lt.planned[-1].plan.json)
+        del alive
+        self.assertEqual(*plans)
+        self.assertEqual(loadline.parse_budget(np.float64(0.7), 1000), 700)
+
     def test_of_a_missing_compiler_name_what_needs_none(self):
         import torch._inductor.config as config
 

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from loadline import planning
 from loadline.budget import SMALLEST
-from loadline.errors import Infeasible, InternalError, LoadlineError, LoadlineWarning
+from loadline.errors import (Infeasible, InternalError, LoadlineError, LoadlineWarning,
+                             Stopped)
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops, with_copy_calls
@@ -152,14 +153,18 @@ class Partitioner(
         The search finds the latter more easily, because it has less to choose."""
         whole = self.whole_bytes(traced.document)
         documents = [traced.document, *([staying(traced)] if traced.parameters else [])]
-        found, refused = [], []
+        options = dataclasses.replace(
+            self.options, time_limit_s=self.options.part_of_time(len(documents)))
+        found: list[tuple[dict[str, Any], int, planning.Plan]] = []
+        refused: list[Infeasible | Stopped] = []
         for document in documents:
             try:
-                found.append(plan_for_ranks(document, self.options, whole))
-            except Infeasible as error:
+                found.append(plan_for_ranks(document, options, whole))
+            except (Infeasible, Stopped) as error:
                 refused.append(error)
         if not found:
-            raise min(refused, key=lambda error: error.smallest_met_bytes or math.inf)
+            raise min(refused, key=lambda error: isinstance(error, Infeasible)
+                      and error.smallest_met_bytes or math.inf)
         smallest = self.options.budget == SMALLEST
         return min(found, key=lambda made: (
             made[2].budget_bytes if smallest else 0, made[2].step_ns))

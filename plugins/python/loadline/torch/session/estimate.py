@@ -15,9 +15,10 @@ from typing import Any, Union
 
 import torch
 from loadline import planning
-from loadline.budget import (SMALLEST, format_bytes, is_share, parse_budget,
-                             read_share)
-from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
+from loadline.budget import (SMALLEST, check_flags, format_bytes, is_share, parse_budget,
+                             plain_number, read_share)
+from loadline.errors import (Infeasible, InvalidArgument, LoadlineError, Stopped,
+                             Unsupported)
 from loadline.machine import Machine
 from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.compat.nested_values import map_leaves
@@ -38,6 +39,7 @@ from loadline.torch.state.predict_state import (PredictedState, as_on_gpu, owner
                                                 predict_state)
 from loadline.torch.state.wrappers import innermost
 
+_STOPPED = "the search was stopped before it found one"
 CARD = "card"  # the budget that is the machine's device memory
 
 Optimizer = Union[torch.optim.Optimizer,
@@ -169,7 +171,7 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
 
 def _check_budgets(budgets: Any, machine: Machine) -> list[int | float | str]:
     """Those that the machine has, checked before the model is traced, which takes long."""
-    if isinstance(budgets, (str, int, float)):
+    if isinstance(plain_number(budgets), (str, int, float)):
         budgets = [budgets]
     if not isinstance(budgets, (list, tuple)) or not budgets:
         raise InvalidArgument(
@@ -189,9 +191,10 @@ def _better_row(search: StructureSearch, asked: int | float | str,
                 micro_batches: int | str) -> Row:
     """Of the plans in which parameters may leave, and those in which they stay. The search
     finds the latter more easily, because it has less to choose."""
-    first = _row(search, asked, micro_batches)
     if not search.parameters:
-        return first
+        return _row(search, asked, micro_batches)
+    search = search.within(time_limit_s=search.options.part_of_time(2))
+    first = _row(search, asked, micro_batches)
     stay = _row(search.staying(), asked, micro_batches)
     if first.plan is None or stay.plan is None:
         return stay if first.plan is None else first
@@ -209,9 +212,13 @@ def _row(search: StructureSearch, asked: int | float | str,
     budget = _budget(asked, search.options.machine)
     if is_share(budget):  # of what PyTorch's allocator takes
         search = search.within(outside_bytes=0)
+    bytes_: int | float | str = SMALLEST
     try:
         bytes_ = search.bytes_of(budget)
         structure, plan = search.choose(micro_batches, bytes_)
+    except Stopped:
+        return Row(asked, 0 if bytes_ == SMALLEST else parse_budget(bytes_), None,
+                   error=_STOPPED)
     except Infeasible as error:
         # Without the part in the unit of the graph alone.
         return Row(asked, error.budget_bytes, None,
@@ -277,6 +284,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     if "budget" in options:
         raise InvalidArgument("estimate: the argument is budgets, a list of them")
     check_parts(micro_batches)
+    check_flags(offload_gradients=offload_gradients, update_in_backward=update_in_backward,
+                offload_parameters=offload_parameters, host_updates=host_updates)
     structured = micro_batches is not None or options.get("split", 1) != 1
     if not structured or loss_fn is None:  # else the target is in the sample
         check_sample(model, sample)
@@ -348,6 +357,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     for budget in budgets:
         log.info("planning %s", budget)
         rows.append(_better_row(search, budget, micro_batches or 1))
+    if all(row.error == _STOPPED for row in rows):
+        raise Stopped(f"within {read.time_limit_s:g} s no plan was found for any budget")
     return Estimate(
         read.machine, no_slower_with_more(rows, read.machine.reserved_bytes), problem,
         sum(map(_bytes, here.parameters())),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from loadline.budget import check_flags
 from loadline.errors import InvalidArgument, LoadlineError
 from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.problem.default_machine import device_of, first_device
@@ -36,6 +37,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
 
     host_state: the plan may put state of the only optimizer on the host, if the machine
     can copy (host_state.py)."""
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidArgument(
+            f"compile_in_place({type(model).__name__}): want a torch.nn.Module")
+    check_flags(accumulate=accumulate, host_state=host_state)
     if rank_consensus.is_initialized():
         dynamo_internals.keep_whole_under_ddp()
     if isinstance(optimizers, torch.optim.Optimizer):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from loadline.budget import SMALLEST, format_bytes
+from loadline.budget import SMALLEST, check_flags, format_bytes
 from loadline.errors import InvalidArgument
 from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.compat.nested_values import tensors_in
@@ -131,6 +131,13 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     _check_arguments(model, optimizer)
     if loss_fn is not None and step_fn is not None:
         raise InvalidArgument("give prepare loss_fn or step_fn: a step_fn has its loss")
+    if step_fn is not None and not callable(step_fn):
+        raise InvalidArgument(
+            f"step_fn={step_fn!r}: want a function that runs forward, loss and backward with "
+            "the model that it is given")
+    check_flags(accumulate=accumulate, offload_gradients=offload_gradients,
+                update_in_backward=update_in_backward,
+                offload_parameters=offload_parameters, host_updates=host_updates)
     check_parts(micro_batches)
     model = dynamo_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),

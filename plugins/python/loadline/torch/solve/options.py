@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 import torch
-from loadline.budget import (SMALLEST, check_whole, is_share, parse_budget,
-                             read_share)
+from loadline.budget import (SMALLEST, check_flags, check_seconds, check_whole, is_share,
+                             parse_budget, plain_number, read_share)
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
@@ -88,13 +88,14 @@ class Options:
     @staticmethod
     def read(options: dict[str, Any] | None, device: torch.device) -> Options:
         """device: of the graph, which selects the machine if none is named."""
-        given = dict(options or {})
+        given = {name: plain_number(value) for name, value in (options or {}).items()}
         names = [field.name for field in dataclasses.fields(Options)]
         for name in given:
             if name not in names:
                 raise InvalidArgument(
                     f"{name} is an argument of {_ARGUMENTS[name]} only"
                     if name in _ARGUMENTS else _unknown(name, names))
+        check_flags(allow_micro_batch_statistics=given.get("part_statistics", False))
         if "budget" not in given:
             raise InvalidArgument(
                 'option "budget" is missing: options={"budget": "22GiB"}')
@@ -111,19 +112,22 @@ class Options:
         for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed", "loss_bytes",
                      "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
+        check_flags(**{f"option {name}": getattr(result, name)
+                       for name in ("recompute", "offload", "measure", "agree")})
         check_whole("option threads", result.threads, (1 << 31) - 1)
         _check_split(result.split)
-        limit = result.time_limit_s
-        if limit is not None and (isinstance(limit, bool) or not isinstance(
-                limit, (int, float)) or not 0 < limit < 1e9):
-            raise InvalidArgument(
-                f"option time_limit_s={limit!r}: want seconds, more than 0")
+        check_seconds("option time_limit_s", result.time_limit_s)
         if is_share(result.budget):  # of what PyTorch's allocator takes
             result = dataclasses.replace(result, outside_bytes=0)
         elif "outside_bytes" not in given and device.type == "cuda":
             result = dataclasses.replace(
                 result, outside_bytes=result.machine.reserved_bytes)
         return result
+
+
+    def part_of_time(self, searches: int) -> float | None:
+        """time_limit_s of one of so many searches, which share the limit."""
+        return None if self.time_limit_s is None else self.time_limit_s / searches
 
 
 def _unknown(name: str, names: list[str]) -> str:
