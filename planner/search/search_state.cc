@@ -283,10 +283,9 @@ bool SearchState::Spare(int item) const {
 }
 
 int SearchState::Overwriter(int value) const {
-  const int chain = model_.chain_of[value];
-  if (chain < 0 || model_.Overwriter(value) < 0) return -1;
+  if (model_.Overwriter(value) < 0) return -1;
   const std::vector<Access>& last =
-      accesses(model_.chains[chain].versions.back());
+      accesses(model_.chains[model_.chain_of[value]].versions.back());
   return last.empty() || !last.front().makes() ? -1 : last.front().item;
 }
 

@@ -101,7 +101,10 @@ absl::Status CheckHomes(const Problem& problem, const Plan& plan,
       first = index.previous_version[Index(first)];
     }
     const BufferId home = initial[Index(first)];
-    if (first == plan.buffers[b].value || home == kNoBuffer) continue;
+    if (first == plan.buffers[b].value || home == kNoBuffer ||
+        plan.buffer(home).space != plan.buffers[b].space) {
+      continue;  // in the other space it is final as an output
+    }
     LOADLINE_RETURN_IF_ERROR(CheckPair(problem, plan, facts, home, At(b)));
   }
   return absl::OkStatus();

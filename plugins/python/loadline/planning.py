@@ -107,8 +107,9 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
     "normal", "quick", "thorough" or "moderate" (loadline_effort in plugins/c/loadline.h).
     work_limit: candidate edits that the first search may price; 0: the effort's. harder:
     False: never search again. counts_reserved: a budget in bytes is a whole GPU's, so the
-    machine's reserved_bytes are subtracted. time_limit_s: plans then differ from run to run. threads: the most that
-    search at a time; 0: one per processor. Raises Infeasible with the smallest budget met.
+    machine's reserved_bytes are subtracted. time_limit_s: plans then differ from run to run.
+    threads: the most that search at a time; 0: one per processor. Raises Infeasible with the
+    smallest budget met.
     """
     work_limit, seed, threads, time_limit_s = map(
         plain_number, (work_limit, seed, threads, time_limit_s))

@@ -110,9 +110,8 @@ TEST(Verify, AcceptsAStashedValue) {
               HasSubstr("reads buffer 3 (value 2 'y'), which is encoded"));
 }
 
-TEST(Verify, AcceptsAWeightThatLivesOnTheHost) {
-  // w comes in, is updated in place, and goes back to the same host address.
-  Problem problem = SmallProblem();
+// w comes in, is updated in place, and goes back to the same host address.
+Plan PlanWithHostWeight(const Problem& problem) {
   Plan plan = SmallPlan(problem);
   plan.host_bytes = 200;
   plan.buffers.push_back({ValueId(0), 100, Space::kHost, 100});  // 8: home
@@ -137,6 +136,12 @@ TEST(Verify, AcceptsAWeightThatLivesOnTheHost) {
   }
   plan.steps[1].wait = {StepId(0)};
   Predict(problem, plan);
+  return plan;
+}
+
+TEST(Verify, AcceptsAWeightThatLivesOnTheHost) {
+  const Problem problem = SmallProblem();
+  Plan plan = PlanWithHostWeight(problem);
   EXPECT_EQ(Verify(problem, plan), absl::OkStatus());
   plan.buffers[9].offset = 0;
   EXPECT_THAT(std::string(Verify(problem, plan).message()),
@@ -164,6 +169,25 @@ TEST(Verify, WithoutAddressesAsksForTheExactPeakAndNoOffsets) {
   plan.buffers[2].offset = 100;
   EXPECT_THAT(std::string(Verify(problem, plan).message()),
               HasSubstr("has an offset, but the problem has no addresses"));
+}
+
+// On the device it is no home, so it shares no place with the host's.
+TEST(Verify, AcceptsAnOutputThatLivesOnTheHostWithoutAddresses) {
+  Problem problem = SmallProblem();
+  problem.addresses = false;
+  problem.outputs.push_back(ValueId(4));
+  Plan plan = PlanWithHostWeight(problem);
+  for (Buffer& buffer : plan.buffers) buffer.offset = 0;
+  // The old weight is read again between its update and the copy home.
+  plan.buffers.push_back({ValueId(0), 100, Space::kDevice, 0});
+  Step again = plan.steps[0];
+  again.to = B(10);
+  again.wait = {StepId(5)};
+  plan.steps.push_back(again);
+  plan.steps[6].wait.push_back(StepId(7));
+  Predict(problem, plan);
+  plan.arena_bytes = plan.predicted.peak_bytes;
+  EXPECT_EQ(Verify(problem, plan), absl::OkStatus());
 }
 
 // The forward pass runs again after the update and reads the old weight.

@@ -88,8 +88,8 @@ class Planning(unittest.TestCase):
         for name, value in (("work_limit", 1 << 63), ("work_limit", "many"),
                             ("work_limit", -1), ("seed", -1), ("seed", 1 << 64),
                             ("threads", -1), ("threads", 1.5), ("threads", 1 << 31),
-                            ("time_limit_s", 0), ("time_limit_s", float("inf")), ("time_limit_s", "5"),
-                            ("recompute", "no"), ("lossy", None)):
+                            ("time_limit_s", 0), ("time_limit_s", float("inf")),
+                            ("time_limit_s", "5"), ("recompute", "no"), ("lossy", None)):
             with self.subTest(f"{name} {value}"):
                 with self.assertRaisesRegex(loadline.InvalidArgument, name):
                     loadline.plan(chain_problem(), 310, **{name: value})

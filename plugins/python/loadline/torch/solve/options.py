@@ -124,7 +124,6 @@ class Options:
                 result, outside_bytes=result.machine.reserved_bytes)
         return result
 
-
     def part_of_time(self, searches: int) -> float | None:
         """time_limit_s of one of so many searches, which share the limit."""
         return None if self.time_limit_s is None else self.time_limit_s / searches
