@@ -60,8 +60,8 @@ absl::Status Interpreter::Run(const StepScalars& scalars) {
     }
     if (kernels_[i] == nullptr) {
       const models::TensorType& type = graph_->value(node.outputs[0]).type;
-      std::memcpy(outputs[0], inputs[0] + models::ViewOffsetBytes(node, type),
-                  type.bytes());
+      std::copy_n(inputs[0] + models::ViewOffsetBytes(node, type), type.bytes(),
+                  outputs[0]);
       continue;
     }
     LOADLINE_RETURN_IF_ERROR(

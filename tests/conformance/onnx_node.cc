@@ -209,8 +209,8 @@ absl::StatusOr<std::string> RunWith(const onnx::ModelProto& model,
     if (tensor.type != value.type) {
       return absl::InvalidArgumentError("an input is imported as another type");
     }
-    std::memcpy(interpreter->Contents<std::byte>(found->second).data(),
-                tensor.data->data(), tensor.data->size());
+    std::ranges::copy(*tensor.data,
+                      interpreter->Contents<std::byte>(found->second).data());
   }
   LOADLINE_RETURN_IF_ERROR(
       interpreter->Run({.learning_rate = 0, .step = 0, .seed = 0}));
