@@ -119,6 +119,23 @@ class Messages(unittest.TestCase):
                                             "sample: Linear.forward: .*no targets"):
                     call()
 
+    def test_of_what_is_no_batch_say_what_to_pass(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        for sample, said in ((None, "not None"), (iter([x]), "not a list_iterator"),
+                             (torch.utils.data.DataLoader(x, 2), "not a DataLoader"),
+                             (torch.utils.data.TensorDataset(x), "not a TensorDataset"),
+                             ({0: x}, "keys of a dict .* not 0")):
+            for call in (lambda: lt.prepare(model, sample=sample, budget="90%", **OPTIONS),
+                         lambda: lt.estimate(model, torch.optim.SGD, sample=sample)):
+                with self.assertRaisesRegex(loadline.InvalidArgument, f"sample: .*{said}"):
+                    call()
+
+    def test_of_a_differentiable_step_name_it(self):
+        model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+        optimizer = torch.optim.Adam(model.parameters(), differentiable=True)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "Adam has differentiable=True"):
+            lt.prepare(model, optimizer, sample=x, budget="90%", **OPTIONS)
+
     def test_of_a_sample_let_hooks_and_decorators_have_their_own_arguments(self):
         class Decorated(torch.nn.Linear):
             @own_argument

@@ -37,7 +37,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
             self._unchecked, self.budget,
             optimizers=[] if optimizer is None else [optimizer],
             accumulate=args.gradient_accumulation_steps > 1,
-            **{"host_state": True, **self.options})
+            **{"host_state": True, "detach_outputs": True, **self.options})
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:

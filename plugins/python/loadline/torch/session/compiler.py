@@ -32,6 +32,8 @@ from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import (Session, SessionReference,
                                             session_of_options)
 from loadline.torch.solve.options import Options
+from loadline.torch.structure.detach_outputs import (detach, outputs_beside_loss,
+                                                   refusing_backward)
 from loadline.torch.structure.part_sums import sum_losses
 from loadline.torch.structure.split_head import split_head
 
@@ -85,15 +87,20 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     read = Options.read(given, first_device(
         [*example_inputs, *gm.parameters(), *gm.buffers()]))
     tier = current_tier()
-    heads = rewrite(gm, read)
-    if wants_heads(read) and not heads and reference is None:
+    owned = None if reference is None else reference()
+    session = session_of_options(options) if owned is None else owned
+    frame, code = dynamo_internals.traced_frame()
+    rewritten = rewrite(gm, read, is_whole=not (
+        dynamo_internals.break_reason(gm) or dynamo_internals.resumes(code)
+        or session.frame_number(frame, code)))
+    if wants_heads(read) and not rewritten.heads and reference is None:
         warnings.warn(
             "loadline: split: the traced graph has no cross entropy, so it runs in one piece",
             LoadlineWarning, stacklevel=2)
-    owned = None if reference is None else reference()
-    session = session_of_options(options) if owned is None else owned
-    session.heads += heads
-    compiled = _compile(gm, example_inputs, read, tier, session)
+    session.heads += rewritten.heads
+    session.detached_outputs += len(rewritten.detached)
+    compiled = refusing_backward(_compile(gm, example_inputs, read, tier, session),
+                                 rewritten.detached)
     if owned is not None:
         return compiled
 
@@ -108,13 +115,22 @@ def wants_heads(options: Options) -> bool:
     return options.split != 1 and torch.is_grad_enabled()
 
 
-def rewrite(gm: torch.fx.GraphModule, options: Options) -> int:
-    """Gives a traced model the structure that the options ask for. How many heads of it now
-    run in segments. An evaluation keeps its logits and its loss, which its caller may
-    read."""
+@dataclasses.dataclass(frozen=True)
+class Rewritten:
+    heads: int  # that now run in segments
+    detached: tuple[int, ...]  # places of outputs
+
+
+def rewrite(gm: torch.fx.GraphModule, options: Options, is_whole: bool) -> Rewritten:
+    """Gives a traced model the structure that the options ask for. An evaluation keeps its
+    logits and its loss, which its caller may read. is_whole: the graph is no part of a model,
+    whose outputs another part may read."""
+    detaches = options.detach_outputs and is_whole and torch.is_grad_enabled()
+    beside_loss = outputs_beside_loss(gm) if detaches else ()
     if options.part_sums and torch.is_grad_enabled():
         sum_losses(gm, options.part_statistics)
-    return split_head(gm, options.split) if wants_heads(options) else 0
+    heads = split_head(gm, options.split) if wants_heads(options) else 0
+    return Rewritten(heads, detach(gm, beside_loss))
 
 
 def refuse_meta(tensors: Iterable[object]) -> None:

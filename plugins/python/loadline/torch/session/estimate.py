@@ -30,7 +30,7 @@ from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             state_buckets, with_host_updates)
 from loadline.torch.session.report import write_page
-from loadline.torch.session.sample_step import Loss, check_sample
+from loadline.torch.session.sample_step import Loss, check_sample, read_sample
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import DEVICE, Options
 from loadline.torch.solve.search_log import log
@@ -286,6 +286,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     check_parts(micro_batches)
     check_flags(offload_gradients=offload_gradients, update_in_backward=update_in_backward,
                 offload_parameters=offload_parameters, host_updates=host_updates)
+    sample = read_sample(sample)
     structured = micro_batches is not None or options.get("split", 1) != 1
     if not structured or loss_fn is None:  # else the target is in the sample
         check_sample(model, sample)
@@ -308,7 +309,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     if current_tier() != tiers.FULL:
         raise Unsupported("an estimate needs the full tier of this plugin (docs/pytorch.md)")
     read = Options.read(
-        {**options, "budget": "100%", "machine": _machine_of(machine),
+        {"detach_outputs": loss_fn is None, **options, "budget": "100%",
+         "machine": _machine_of(machine),
          "part_statistics": allow_micro_batch_statistics}, torch.device("cpu"))
     budgets = _check_budgets(budgets, read.machine)
     log.info("tracing the model")

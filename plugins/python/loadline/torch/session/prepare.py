@@ -29,7 +29,7 @@ from loadline.torch.session.names import keep_names
 from loadline.torch.session.other_optimizers import KnownState, watch_optimizers
 from loadline.torch.session.plan_passes import Passes, Request
 from loadline.torch.session.sample_step import (Loss, SampleStep, check_sample,
-                                               learn_loss)
+                                               learn_loss, read_sample)
 from loadline.torch.session.session import Prepared, Session, session_of_model
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import asked_bytes
@@ -139,7 +139,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 update_in_backward=update_in_backward,
                 offload_parameters=offload_parameters, host_updates=host_updates)
     check_parts(micro_batches)
+    options = {"detach_outputs": loss_fn is None and step_fn is None, **options}
     model = dynamo_internals.original_module(model)
+    sample = read_sample(sample)
     refuse_meta([*model.parameters(), *model.buffers(),
                  *tensors_in(sample)])
     structured = micro_batches is not None or options.get("split", 1) != 1
@@ -212,7 +214,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         passes.loss_bytes + passes.held_bytes, accumulated, read.outside_bytes,
         passes.corrected_bytes, passes.graphs, passes.measured_bytes,
         *_device_memory(device), structure=str(structure) if structured else "",
-        parts_bytes=structure.reserved_bytes)
+        parts_bytes=structure.reserved_bytes, detached_outputs=session.detached_outputs)
     session.belong_to(model)
     return _returned(model, passes, structure, session), optimizer
 

@@ -152,6 +152,8 @@ def _lines_of_prepared(prepared: Prepared) -> list[str]:
         lines.append(f"structure: {prepared.structure}" + (
             f"; {format_bytes(prepared.parts_bytes)} for gradients that are added up and "
             "the batch" if prepared.parts_bytes else ""))
+    if prepared.detached_outputs:
+        lines.append(f"outputs beside the loss that have no backward: {prepared.detached_outputs}")
     if prepared.outside_bytes:
         lines.append("subtracted for memory outside PyTorch's allocator: "
                      f"{format_bytes(prepared.outside_bytes)}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from loadline.torch.session.session import Session
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.predict_state import PredictedState, bytes_on
+from loadline.torch.structure.detach_outputs import is_detached
 
 
 NO_HEAD = ("split: the traced model has no cross entropy, so there is no head to cut. If your "
@@ -87,7 +88,8 @@ def restored_afterwards(model: torch.nn.Module, sample: Any,
 
 
 def _with_gradient(output: Any) -> list[torch.Tensor]:
-    found = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
+    found = [tensor for tensor in tensors_in(output)
+             if tensor.requires_grad and not is_detached(tensor)]
     if not found:
         raise LoadlineError(
             "no output of the model requires a gradient (it returns "
@@ -232,6 +234,25 @@ class Loss:
         self._gradient_bytes = sum(one.nbytes for one in leaves)
         self.sum_bytes = max((one.nbytes for one in leaves if id(one) in own), default=0)
         self.held_bytes = self._gradient_bytes + sum(others.values())
+
+
+def read_sample(sample: Any) -> Any:
+    """A batch as a program's loader yields it: a mapping of another class, as transformers'
+    BatchEncoding, becomes a dict. Raises InvalidArgument for what is no batch."""
+    given = type(sample).__name__
+    if sample is None or isinstance(sample, (
+            str, Iterator, torch.utils.data.DataLoader, torch.utils.data.Dataset)):
+        raise InvalidArgument(
+            f"sample: want one batch, with the arguments of forward as a tensor, a tuple or a "
+            f"dict, and not {'None' if sample is None else f'a {given}'}. The first batch of a "
+            "DataLoader is next(iter(loader))")
+    if not isinstance(sample, Mapping):
+        return sample
+    if other := [key for key in sample if not isinstance(key, str)]:
+        raise InvalidArgument(
+            f"sample: the keys of a {given} are the names of forward's arguments, and not "
+            f"{other[0]!r}. If forward takes a {given}, the sample is a tuple of it")
+    return sample if isinstance(sample, dict) else dict(sample)
 
 
 def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -52,6 +52,7 @@ class Prepared:
     found_outside_bytes: int | None
     structure: str = ""  # of the step, if it was asked for
     parts_bytes: int = 0  # gradients added up over parts, and the batch beside a part
+    detached_outputs: int = 0  # beside the loss
 
 
 def share_of(shares: Shares, place: int, number: int) -> Fraction:
@@ -95,6 +96,7 @@ class Session:
         self.warned_of_number = False
         self.warned_of_saved_hooks = False
         self.heads = 0  # that run in segments
+        self.detached_outputs = 0
         # Parameters whose gradients may leave the device.
         self.owners: Mapping[torch.Tensor, Owner] = {}
         # Puts parameters on the host, if they may leave the device.
@@ -180,7 +182,7 @@ class Session:
             self._first.clear()
             self._planned_count = 0
             self.has_breaks = False
-            self.heads = 0
+            self.heads = self.detached_outputs = 0
             if not keep_budgets:
                 self._budgets.clear()
             self._graphs.clear()

@@ -52,7 +52,7 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options,
     def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         tracer.owners = owners_in(owners, inputs)
         tracer.parameters = places_in(parameters, inputs)
-        if not rewrite(gm, options) and wants_heads(options):
+        if not rewrite(gm, options, is_whole=True).heads and wants_heads(options):
             raise Unsupported(NO_HEAD)
         if options.inner == "aot_eager":
             return torch_internals.aot_autograd(

@@ -64,6 +64,8 @@ class Options:
     # The head of the model in so many segments of rows, or "auto" (split_head.py). 1: in
     # one piece.
     split: int | str = 1
+    # No gradient through the model's outputs beside its loss (detach_outputs.py).
+    detach_outputs: bool = False
     # The loss as sum and count of a part of the batch (part_sums.py), and whether batch
     # norm may take the statistics of a part.
     part_sums: bool = False
@@ -113,7 +115,8 @@ class Options:
                      "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
         check_flags(**{f"option {name}": getattr(result, name)
-                       for name in ("recompute", "offload", "measure", "agree")})
+                       for name in ("recompute", "offload", "measure", "agree",
+                                    "detach_outputs")})
         check_whole("option threads", result.threads, (1 << 31) - 1)
         _check_split(result.split)
         check_seconds("option time_limit_s", result.time_limit_s)

@@ -239,6 +239,10 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     if optimizer.state:
         return PredictedState([(p, _state_bytes(s)) for p, s in
                                optimizer.state.items()], False)
+    if any(group.get("differentiable") for group in optimizer.param_groups):
+        raise InvalidArgument(
+            f"{type(optimizer).__name__} has differentiable=True, for gradients through its "
+            "step, which a prepared model does not have: leave it out")
     try:
         if isinstance(first.__cause__, _ForeignWrite):
             raise first
