@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace loadline::planner {
 namespace {
@@ -110,6 +112,20 @@ Machine MachineOf(const DataSheet& sheet) {
   return machine;
 }
 
+// As people write a GPU's name: "RTX 4090", "NVIDIA GeForce RTX 4090" and
+// "rtx_4090" are "rtx4090".
+std::string Simplified(absl::string_view name) {
+  std::string kept;
+  for (char c : name) {
+    if (absl::ascii_isalnum(c)) kept += absl::ascii_tolower(c);
+  }
+  absl::string_view rest = kept;
+  for (absl::string_view maker : {"nvidia", "geforce"}) {
+    absl::ConsumePrefix(&rest, maker);
+  }
+  return std::string(rest);
+}
+
 }  // namespace
 
 std::vector<std::string> KnownMachineNames() {
@@ -120,10 +136,12 @@ std::vector<std::string> KnownMachineNames() {
 }
 
 absl::StatusOr<Machine> KnownMachine(absl::string_view name) {
+  const std::string wanted = Simplified(name);
   const auto* found =
       std::find_if(std::begin(kDataSheets), std::end(kDataSheets),
                    [&](const DataSheet& sheet) {
-                     return name == sheet.name || name == sheet.driver_name;
+                     return wanted == Simplified(sheet.name) ||
+                            wanted == Simplified(sheet.driver_name);
                    });
   if (found != std::end(kDataSheets)) return MachineOf(*found);
   return absl::NotFoundError(

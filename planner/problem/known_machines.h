@@ -19,8 +19,9 @@ namespace loadline::planner {
 // In alphabetical order: "a10", "a100-sxm-80gb", ...
 std::vector<std::string> KnownMachineNames();
 
-// By one of these names, or by what the GPU's driver calls it ("NVIDIA L4").
-// NotFound, with all names, where there is none.
+// By one of these names, or by what the GPU's driver calls it ("NVIDIA L4"),
+// also without the maker, in other case, or with other punctuation ("RTX
+// 4090"). NotFound, with all names, where there is none.
 absl::StatusOr<Machine> KnownMachine(absl::string_view name);
 
 }  // namespace loadline::planner

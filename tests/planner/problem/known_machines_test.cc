@@ -45,6 +45,21 @@ TEST(KnownMachine, GoesByItsDriversNameToo) {
   EXPECT_EQ(machine->name, "h100-sxm");
 }
 
+TEST(KnownMachine, GoesByItsNameAsPeopleWriteIt) {
+  for (const char* name : {"RTX 4090", "rtx4090", "GeForce RTX 4090",
+                           "RTX_4090", "nvidia geforce rtx 4090"}) {
+    const auto machine = KnownMachine(name);
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    EXPECT_EQ(machine->name, "rtx-4090");
+  }
+  for (const char* name : {"", "NVIDIA", "-", "H100", "4090",
+                           "NVIDIA GeForce RTX 4090 Laptop GPU"}) {
+    EXPECT_THAT(KnownMachine(name).status().message(),
+                HasSubstr("there are a10"))
+        << name;
+  }
+}
+
 // One H100, by `loadline doctor --device cuda` on 23 November 2026.
 TEST(KnownMachine, IsNearWhatWasMeasured) {
   const Machine machine = *KnownMachine("h100-sxm");
