@@ -2,6 +2,7 @@
 import functools
 import gc
 import unittest
+import warnings
 
 import torch
 
@@ -129,6 +130,38 @@ class Messages(unittest.TestCase):
                          lambda: lt.estimate(model, torch.optim.SGD, sample=sample)):
                 with self.assertRaisesRegex(loadline.InvalidArgument, f"sample: .*{said}"):
                     call()
+
+    def test_of_torchscript_and_of_lazy_modules_say_what_to_do(self):
+        x = torch.randn(2, 4)
+        scripted = torch.jit.script(torch.nn.Linear(4, 4))
+        lazy = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.Linear(4, 4))
+        for model, kind, said in (
+                (scripted, lt.Unsupported, "TorchScript .*the module that it was made of"),
+                (lazy, loadline.InvalidArgument, "0.weight has no shape yet.*one forward")):
+            for call in (lambda: lt.prepare(model, sample=x, budget="90%", **OPTIONS),
+                         lambda: lt.estimate(model, torch.optim.SGD, sample=x),
+                         lambda: lt.compile_in_place(model, "90%", **OPTIONS)):
+                with self.assertRaisesRegex(kind, said):
+                    call()
+        partly = torch.nn.Sequential(torch.nn.Linear(4, 4), scripted)
+        with self.assertRaisesRegex(loadline.LoadlineError, "torch.jit.script.*unsupported"):
+            lt.prepare(partly, sample=x, budget="90%", **OPTIONS)
+
+    def test_of_a_number_of_a_tensor_say_to_keep_it_one(self):
+        class Logging(torch.nn.Linear):
+            def forward(self, x):
+                y = super().forward(x)
+                self.seen = y.detach().mean().item()
+                return y.square()
+
+        torch._dynamo.reset()
+        x = torch.randn(2, 4)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            call, _ = lt.prepare(Logging(4, 4), sample=x, budget="100%", **OPTIONS)
+            call(2 * x).sum().backward()
+        self.assertIn("computes between two graphs, as by .item(), was ",
+                      "".join(str(one.message) for one in found))
 
     def test_of_a_differentiable_step_name_it(self):
         model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)

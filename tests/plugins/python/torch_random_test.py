@@ -1,7 +1,10 @@
 """What depends on a state runs again: random operators draw what they drew, the same
 bits, every byte counted, and running statistics are updated once."""
+import random
 import unittest
+import warnings
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -214,6 +217,51 @@ class Statistics(unittest.TestCase):
         step = trace("resnet18")
         self.assertTrue(same_bits(
             step.eager, step.run_program(forward_twice).values))
+
+
+class Sources(nn.Module):
+    """Draws from every kind of generator that a program may have."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.own = torch.Generator().manual_seed(1)
+        self.others = {"python": random.Random(2), "numpy": numpy.random.default_rng(3)}
+        self.old = [numpy.random.RandomState(4)]
+
+    def forward(self, x):
+        return self.linear(x + self.drawn()).square().mean()
+
+    @torch._dynamo.disable
+    def drawn(self):
+        return torch.rand(8, generator=self.own) + torch.rand(8) + torch.tensor([
+            random.random(), numpy.random.rand(), self.others["python"].random(),
+            self.others["numpy"].random(), self.old[0].rand()]).sum()
+
+
+class Programs(unittest.TestCase):
+    def test_generators_draw_after_prepare_what_they_draw_without(self):
+        def drawn(wrap):
+            for seed in (random.seed, numpy.random.seed, torch.manual_seed):
+                seed(0)
+            torch._dynamo.reset()
+            model, x = Sources(), torch.randn(4, 8)
+            call = wrap(model, x)
+            return [call(x).detach() for _ in range(3)]
+
+        def prepared(model, x, **options):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", loadline.LoadlineWarning)  # of the graph break
+                return lt.prepare(model, sample=(x,), budget="100%", inner="aot_eager",
+                                  work_limit=WORK, **options)[0]
+
+        expected = drawn(lambda model, x: model)
+        self.assertFalse(torch.equal(expected[0], expected[1]))
+        for options in ({}, {"loss_fn": lambda loss: loss * random.random()},
+                        {"step_fn": lambda call: (call(torch.randn(4, 8))
+                                                  * numpy.random.rand()).backward()}):
+            self.assertTrue(same_bits(expected, drawn(
+                lambda model, x: prepared(model, x, **options))))
 
 
 if __name__ == "__main__":

@@ -158,6 +158,19 @@ class Ways(unittest.TestCase):
         self.trains_as_without(
             Attention(), lambda call: call(self.x).square().sum(), "97%")
 
+    def test_random_numbers_of_functions_that_name_a_device(self):
+        class Noisy(Logits):
+            def forward(self, x):
+                order = torch.randperm(len(x), device=x.device)
+                return super().forward(x + torch.rand(x.shape, device=x.device)
+                                       + torch.randn_like(x) + 0.01 * order[:, None])
+
+        self.trains_as_without(Noisy(), budget="80%")
+
+    def test_programs_of_torch_export_and_torch_fx(self):
+        self.trains_as_without(torch.export.export(Logits(), (self.x,)).module())
+        self.trains_as_without(torch.fx.symbolic_trace(Logits()))
+
     def test_batch_norm_that_does_not_train(self):
         model, batch = MODELS["resnet18"]().eval(), MODELS["resnet18"].batch()
         self.trains_as_without(model, lambda call: call(*batch), sample=batch)

@@ -199,7 +199,8 @@ def forget_compiled(model: torch.nn.Module) -> None:
         if (code := getattr(function, "__code__", None)) is not None:
             torch._dynamo.reset_code(code)
     # PyTorch compiles no function of its own, such as nn.Sequential's forward, but one around.
-    if getattr(inspect.unwrap(forward), "__module__", "").startswith("torch."):
+    # Generated code, as of torch.export and torch.fx, has no module.
+    if str(getattr(inspect.unwrap(forward), "__module__", "")).startswith("torch."):
         _stale_calls[:] = [True]
     forget_calls()
 

@@ -36,13 +36,13 @@ def state_bytes(device: torch.device) -> int:
     return take(device).untyped_storage().nbytes()
 
 
-def first(state: torch.Tensor, target: Any, device: torch.device, *args: Any,
+def first(state: torch.Tensor, target: Any, device: torch.device, /, *args: Any,
           **kwargs: Any) -> Any:
     """The first run. It takes the state only so that it is alive, as planned."""
     return target(*args, **kwargs)
 
 
-def again(state: torch.Tensor, target: Any, device: torch.device, *args: Any,
+def again(state: torch.Tensor, target: Any, device: torch.device, /, *args: Any,
           **kwargs: Any) -> Any:
     """A later run, with the random numbers of the first."""
     module, which = _generators(device)

@@ -143,6 +143,21 @@ def refuse_meta(tensors: Iterable[object]) -> None:
             "device with data")
 
 
+def check_model(model: torch.nn.Module) -> None:
+    """Raises Unsupported for a model of TorchScript, and InvalidArgument for one whose
+    parameters have no shapes yet."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise Unsupported(
+            "PyTorch's compiler does not trace TorchScript (torch.jit.script, torch.jit.trace): "
+            "give the module that it was made of")
+    late = [name for name, one in [*model.named_parameters(), *model.named_buffers()]
+            if torch.nn.parameter.is_lazy(one)]
+    if late:
+        raise InvalidArgument(
+            f"the model's {late[0]} has no shape yet, as those of LazyLinear before the first "
+            "forward: run one forward, then make the optimizer")
+
+
 def refuse_switched_off() -> None:
     """For a step of which nothing was compiled: raises LoadlineError if the program wants
     that."""

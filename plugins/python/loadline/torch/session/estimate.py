@@ -25,7 +25,7 @@ from loadline.torch.compat.nested_values import map_leaves
 from loadline.torch.problem.cost_model import with_copy_calls
 from loadline.torch.session.choose_structure import (Structure, StructureSearch,
                                                     check_parts, with_loss)
-from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.compiler import check_model, current_tier
 from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
                                             state_buckets, with_host_updates)
@@ -281,6 +281,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     if not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
             f"estimate({type(model).__name__}): want a torch.nn.Module")
+    check_model(model)
     if "budget" in options:
         raise InvalidArgument("estimate: the argument is budgets, a list of them")
     check_parts(micro_batches)

@@ -99,12 +99,16 @@ def warn_of_changed_number(session: Session) -> None:
         return
     session.warned_of_number = True
     limit = recompile_internals.recompile_limit()
+    is_computed = found[1].startswith("___stack")  # by code between two graphs
+    name, advice = (
+        "a number, which the model computes between two graphs, as by .item(),",
+        "keep it a tensor: .detach() instead of .item()") if is_computed else (
+        f"the number {found[1]}, which the model reads,",
+        "make it a tensor: an argument torch.tensor(0.1), or a buffer of the module")
     warnings.warn(
-        f"loadline: the number {found[1]}, which the model reads, was {found[2]} when the model "
-        "was compiled. It is compiled and planned again for each value"
-        + (f", {limit} times at most" if limit else "") + ". If it changes from step to step, "
-        "make it a tensor: an argument torch.tensor(0.1), or a buffer of the module",
-        LoadlineWarning, stacklevel=3)
+        f"loadline: {name} was {found[2]} when the model was compiled. It is compiled and "
+        "planned again for each value" + (f", {limit} times at most" if limit else "")
+        + f". If it changes from step to step, {advice}", LoadlineWarning, stacklevel=3)
 
 
 def autocast_types() -> dict[str, torch.dtype]:

@@ -15,7 +15,7 @@ from loadline.errors import InvalidArgument, LoadlineError
 from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.session.compiler import backend, current_tier
+from loadline.torch.session.compiler import backend, check_model, current_tier
 from loadline.torch.session.graph_breaks import warning_if_unplanned
 from loadline.torch.session.movable import state_buckets
 from loadline.torch.session.session import Session, session_of_model
@@ -40,6 +40,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
     if not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
             f"compile_in_place({type(model).__name__}): want a torch.nn.Module")
+    check_model(model)
     check_flags(accumulate=accumulate, host_state=host_state)
     if rank_consensus.is_initialized():
         dynamo_internals.keep_whole_under_ddp()

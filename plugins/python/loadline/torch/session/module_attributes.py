@@ -11,7 +11,6 @@ import collections
 from typing import Any
 
 import torch
-from torch.nn.modules.lazy import LazyModuleMixin
 
 # Those of every module, such as its parameters and hooks.
 _COMMON = frozenset(vars(torch.nn.Module()))
@@ -21,8 +20,10 @@ _CONTAINERS = {list, dict, set, collections.deque, collections.OrderedDict,
 _SET_UP_LATE = ("torch.distributed.", "torch.nn.parallel.")
 
 
-def _is_set_up_late(module: torch.nn.Module) -> bool:
-    return isinstance(module, LazyModuleMixin) or any(
+def _is_left_alone(module: torch.nn.Module) -> bool:
+    """Whether the module sets itself up late, or is TorchScript's, whose attributes are not
+    Python's."""
+    return isinstance(module, torch.jit.ScriptModule) or any(
         f"{kind.__module__}.".startswith(_SET_UP_LATE) for kind in type(module).__mro__)
 
 
@@ -36,7 +37,7 @@ class ModuleAttributes:
 
     def __init__(self, model: torch.nn.Module):
         self._modules = [(module, _own(module), {**module._buffers})
-                         for module in model.modules() if not _is_set_up_late(module)]
+                         for module in model.modules() if not _is_left_alone(module)]
         self._contents: dict[int, tuple[Any, Any]] = {}
         for _, attributes, _ in self._modules:
             for value in attributes.values():

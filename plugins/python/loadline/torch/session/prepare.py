@@ -21,7 +21,7 @@ from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
                                                     with_loss)
-from loadline.torch.session.compiler import current_tier, refuse_meta
+from loadline.torch.session.compiler import check_model, current_tier, refuse_meta
 from loadline.torch.session.graph_breaks import autocast_types, warning_if_unplanned
 from loadline.torch.session.model_copies import keep_copies, options_of_copies
 from loadline.torch.session.movable import what_may_leave
@@ -141,6 +141,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     check_parts(micro_batches)
     options = {"detach_outputs": loss_fn is None and step_fn is None, **options}
     model = dynamo_internals.original_module(model)
+    check_model(model)
     sample = read_sample(sample)
     refuse_meta([*model.parameters(), *model.buffers(),
                  *tensors_in(sample)])

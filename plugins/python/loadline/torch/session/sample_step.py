@@ -20,6 +20,7 @@ from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import current_tier, refuse_switched_off
 from loadline.torch.session.module_attributes import ModuleAttributes
+from loadline.torch.session.random_numbers import random_numbers_kept
 from loadline.torch.session.session import Session
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.state.dry_run import dry_run
@@ -74,7 +75,7 @@ def restored_afterwards(model: torch.nn.Module, sample: Any,
         leaf.grad = None
     devices = {parameter.device for parameter in model.parameters()
                if parameter.device.type == "cuda"}
-    with torch.random.fork_rng(devices=list(devices)), _without_hooks(leaves):
+    with random_numbers_kept(model, devices), _without_hooks(leaves):
         try:
             yield written
         finally:
