@@ -163,6 +163,22 @@ class Messages(unittest.TestCase):
         self.assertIn("computes between two graphs, as by .item(), was ",
                       "".join(str(one.message) for one in found))
 
+    def test_of_a_budget_that_is_too_small_name_the_options_that_are_left(self):
+        model, x = torch.nn.Sequential(torch.nn.Linear(4, 4)), torch.randn(8, 4)
+        optimizer = torch.optim.Adam(model.parameters())
+        for with_, options, said in (
+                (None, {}, r'split="auto" .* or micro_batches="auto"$'),
+                (optimizer, {}, 'or micro_batches="auto"$'),
+                (optimizer, {"machine": COPIES}, "or update_in_backward=True$"),
+                (optimizer, {"machine": COPIES, "accumulate": True},
+                 'or micro_batches="auto"$'),
+                (optimizer, {"machine": COPIES, "update_in_backward": True},
+                 r"with split=.auto. .*model\)$")):
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(loadline.Infeasible, said) as raised:
+                lt.prepare(model, with_, sample=x, budget=64, **OPTIONS, **options)
+            self.assertGreater(raised.exception.smallest_met_bytes, 64)
+
     def test_of_a_differentiable_step_name_it(self):
         model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
         optimizer = torch.optim.Adam(model.parameters(), differentiable=True)

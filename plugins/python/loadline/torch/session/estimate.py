@@ -28,7 +28,8 @@ from loadline.torch.session.choose_structure import (Structure, StructureSearch,
 from loadline.torch.session.compiler import check_model, current_tier
 from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.movable import (buckets_of_problem, check_gradients,
-                                            state_buckets, with_host_updates)
+                                            option_of_gradients, state_buckets,
+                                            with_host_updates)
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss, check_sample, read_sample
 from loadline.torch.solve.make_plan import asked_bytes
@@ -327,7 +328,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     update_in_backward |= offload_parameters and bool(buckets)
     if offload_gradients or update_in_backward or host_updates:
         check_gradients(buckets, micro_batches,
-                        option="host_updates" if host_updates else "offload_gradients")
+                        option=option_of_gradients(host_updates, update_in_backward))
         with_data: dict[torch.Tensor, torch.Tensor] = dict(
             zip(model.parameters(), here.parameters()))
         owners = {with_data[one]: owner for one, owner in owners_of(buckets).items()}

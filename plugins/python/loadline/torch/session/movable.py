@@ -38,6 +38,12 @@ def state_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Non
     return movable_buckets(optimizer, predicted, device_of(model))
 
 
+def option_of_gradients(host_updates: bool, update_in_backward: bool) -> str:
+    """The argument because of which gradients may leave, for messages."""
+    return "host_updates" if host_updates else (
+        "update_in_backward" if update_in_backward else "offload_gradients")
+
+
 def check_gradients(buckets: list[Any], micro_batches: int | str | None,
                     accumulate: bool = False, option: str = "offload_gradients") -> None:
     """Raises if no gradient can leave the device, or if it must not."""
@@ -143,8 +149,8 @@ def what_may_leave(model: torch.nn.Module, optimizer: torch.optim.Optimizer | No
     other and gradients that cannot leave."""
     buckets = state_buckets(model, optimizer, predicted, read)
     owners = {}
+    option = option_of_gradients(host_updates, update_in_backward)
     update_in_backward |= offload_parameters and bool(buckets)
-    option = "host_updates" if host_updates else "offload_gradients"
     if offload_gradients or update_in_backward or host_updates:
         check_gradients(buckets, micro_batches, accumulate, option)
         owners = owners_of(buckets)

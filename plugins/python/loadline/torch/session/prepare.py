@@ -6,15 +6,16 @@ tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import torch
 from loadline.budget import SMALLEST, check_flags, format_bytes
-from loadline.errors import InvalidArgument
+from loadline.errors import Infeasible, InvalidArgument
 from loadline.torch.compat import dynamo_internals, tiers
 from loadline.torch.compat.nested_values import tensors_in
 from loadline.torch.problem.default_machine import device_of, first_device
@@ -72,6 +73,19 @@ def _check_arguments(model: Any, optimizer: Any) -> None:
         raise InvalidArgument(
             f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
+
+
+@contextlib.contextmanager
+def _naming(unused: list[str]) -> Iterator[None]:
+    """An error of a budget that is too small names the options that might meet it."""
+    try:
+        yield
+    except Infeasible as error:
+        if not unused:
+            raise
+        raise Infeasible(
+            f"{error}. A step may take less with {' or '.join(unused)}", error.budget_bytes,
+            error.smallest_met_bytes, error.proven_bound_bytes) from error
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -203,7 +217,13 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         slack_bytes=slack, loss_bytes=loss_bytes, one_graph=away.one_graph,
         moves_parameters=bool(away.leaving), together=together), session)
     session.is_preparing = True
-    with on_device_after_error(session.host_parameters):
+    unused = [name for name, used in (
+        ('split="auto" (the head of a language model)', options.get("split", 1) != 1),
+        ('micro_batches="auto"', micro_batches is not None or bool(away.owners)),
+        ("update_in_backward=True", micro_batches is not None or accumulate or (
+            not away.buckets or update_in_backward or offload_parameters or host_updates))
+    ) if not used]
+    with on_device_after_error(session.host_parameters), _naming(unused):
         passes.run()
     session.is_preparing = False
     session.autocast_types = None if step_fn is not None else autocast_types()
