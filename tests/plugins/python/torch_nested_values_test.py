@@ -90,7 +90,8 @@ class Steps(unittest.TestCase):
                                      **OPTIONS, **options)
                 prepared = session_of_model(model).prepared
                 with lt.virtual_device(whole_step=True) as ledger:
-                    self.assertTrue(same_bits(expected, step(model, loss, batch, call)))
+                    found = step(model, loss, batch, call)
+                self.assertTrue(same_bits(expected, found))
                 graph, = prepared.graphs
                 self.assertLessEqual(
                     ledger.peak_bytes, graph.plan.budget_bytes + prepared.corrected_bytes)
