@@ -84,12 +84,13 @@ class EvictionPass {
   struct ValueState {
     bool resident = false;
     bool on_host = false;
-    bool initial = false;  // there since the start of the step
-    int out_item = -1;     // the item that copied it out
-    int unread_copy = -1;  // the item of a copy back that nobody has read yet
-    bool retired = false;  // replaced by its next version
-    int pins = 0;          // runs that are about to read it
-    int pool_index = -1;   // in pool_
+    bool initial = false;   // there since the start of the step
+    int out_item = -1;      // the item that copied it out
+    bool returned = false;  // copied back since
+    int unread_copy = -1;   // the item of a copy back that nobody has read yet
+    bool retired = false;   // replaced by its next version
+    int pins = 0;           // runs that are about to read it
+    int pool_index = -1;    // in pool_
     double made_ns = 0;
   };
 
@@ -212,7 +213,7 @@ class EvictionPass {
 
   bool MakeRoom(int64_t bytes) {
     while (live_bytes_ + bytes > target_bytes_) {
-      if (!EvictOne()) return false;
+      if (!EvictOne() && !RecomputeInsteadOfCopy()) return false;
     }
     while (live_bytes_ + bytes > usual_bytes_) {
       if (!EvictOne(target_bytes_ / kSmallPart)) break;
@@ -384,7 +385,10 @@ class EvictionPass {
       if (!AddItem(ItemKind::kOut, value)) return false;
       state.on_host = true;
       state.out_item = LastItem();
-      if (!homes_.OnHost(value)) host_bytes_ += model_.bytes[value];
+      if (!homes_.OnHost(value)) {
+        host_bytes_ += model_.bytes[value];
+        copied_out_.push_back(value);
+      }
       d2h_free_ns_ =
           std::max(d2h_free_ns_, state.made_ns) + model_.out_ns[value];
       now_ns_ = std::max(now_ns_, d2h_free_ns_);
@@ -392,6 +396,40 @@ class EvictionPass {
     copied_.emplace(uses_.Next(value), value);
     Drop(value);
     return true;
+  }
+
+  // Frees host memory. The schedule no longer copies out the value, of those
+  // that were not copied back yet, that takes the least time per byte to
+  // compute again. False: there is none.
+  bool RecomputeInsteadOfCopy() {
+    int best = -1;
+    double best_score = kImpossible;
+    for (size_t i = 0; i < copied_out_.size();) {
+      const int value = copied_out_[i];
+      const ValueState& state = values_[value];
+      if (!state.on_host || state.returned || homes_.OnHost(value)) {
+        copied_out_[i] = copied_out_.back();
+        copied_out_.pop_back();
+        continue;
+      }
+      ++i;
+      const int next = uses_.Next(value);
+      if (next <= running_ || next >= uses_.end()) continue;
+      const auto bytes = static_cast<double>(model_.bytes[value]);
+      const double score =
+          (1 + RerunCost(value, next, best_score * bytes)) / bytes;
+      if (score < best_score) {
+        best_score = score;
+        best = value;
+      }
+    }
+    if (best < 0) return false;
+    ValueState& state = values_[best];
+    cancelled_[state.out_item] = 1;
+    state.on_host = false;
+    state.out_item = -1;
+    host_bytes_ -= model_.bytes[best];
+    return Forget(best);
   }
 
   // The chain's first version is then on the host all the time, and its last
@@ -415,6 +453,7 @@ class EvictionPass {
     if (!AddItem(ItemKind::kIn, value)) return false;
     h2d_free_ns_ = std::max(h2d_free_ns_, now_ns_) + model_.in_ns[value];
     Place(value);
+    values_[value].returned = true;
     values_[value].unread_copy = LastItem();
     values_[value].made_ns = h2d_free_ns_;
     return true;
@@ -425,7 +464,9 @@ class EvictionPass {
     while (!copied_.empty()) {
       const auto [next, value] = copied_.top();
       const ValueState& state = values_[value];
-      if (next < uses_.clock() || state.resident || state.retired) {
+      const bool is_at_home = next >= uses_.end() && homes_.OnHost(value);
+      if (next < uses_.clock() || state.resident || state.retired ||
+          !state.on_host || is_at_home) {
         copied_.pop();
         continue;
       }
@@ -466,6 +507,8 @@ class EvictionPass {
   std::priority_queue<NextAndValue, std::vector<NextAndValue>,
                       std::greater<NextAndValue>>
       copied_;  // on the host only; may hold outdated pairs
+  // On the host, but not at home there; may hold outdated entries.
+  std::vector<int> copied_out_;
   // Of RerunCost.
   std::vector<int> to_run_, sources_;
   std::vector<int> visited_;  // by value: the last visit

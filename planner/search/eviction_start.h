@@ -21,6 +21,8 @@ struct EvictionStartOptions {
 // Runs `order` (every node once, no copies) and, wherever the bytes would
 // exceed the target, evicts idle values: each is copied to the host, or dropped
 // and computed again before its next use, with whatever its producer reads.
+// Where the host is full, values that were copied out are computed again
+// instead.
 // Where that is not enough and nodes may run again, persistent values move to
 // the host, where they then live between steps. Evicted is the value with the
 // least added time per byte and per time until its next use, as in dynamic

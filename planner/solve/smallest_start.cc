@@ -61,9 +61,15 @@ std::optional<LaidOutSchedule> SmallestStart(
         return static_cast<int64_t>(
             std::ceil(static_cast<double>(bound_bytes) * share));
       };
-      const std::optional<Schedule> schedule =
+      std::optional<Schedule> schedule =
           EvictionStart(model, orders[i % order_count],
                         {bytes(pass.target), bytes(pass.usual), seed});
+      // A pass may fail because it evicts too much too often to be far below
+      // its target at most moments.
+      if (!schedule) {
+        schedule = EvictionStart(model, orders[i % order_count],
+                                 {bytes(pass.target), INT64_MAX, seed});
+      }
       if (!schedule) return;
       const double step_ns = FindTimes(model, *schedule).step_ns;
       if (step_ns > kMostStepNs) return;

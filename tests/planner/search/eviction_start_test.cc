@@ -225,6 +225,71 @@ TEST(EvictionStart, MovesTheHomesOfWeightsThatDoNotAllFit) {
                    .has_value());
 }
 
+// A node that needs much memory follows the updates, and then a short one that
+// leaves room. What lives on the host is not copied back then.
+TEST(EvictionStart, LeavesUpdatedWeightsAtTheirNewHome) {
+  Problem problem = UpdatedLayers(2, 1 << 20);
+  ValueId flows = problem.outputs[0];
+  for (const int64_t workspace_bytes : {1500, 0}) {
+    const auto id = static_cast<int64_t>(problem.values.size());
+    problem.values.push_back({.file_id = id, .bytes = 10});
+    problem.nodes.push_back({.file_id = std::ssize(problem.nodes),
+                             .time_ns = workspace_bytes > 0 ? 10'000 : 10,
+                             .inputs = {flows},
+                             .outputs = {ValueId{static_cast<int>(id)}},
+                             .workspace_bytes = workspace_bytes});
+    flows = problem.nodes.back().outputs[0];
+  }
+  problem.outputs = {flows};
+  ASSERT_TRUE(ValidateProblem(problem).ok());
+  const SearchModel model = MakeSearchModel(problem);
+  const auto start = EvictionStart(model, GivenOrder(model),
+                                   {.target_bytes = 2600, .seed = 1});
+  ASSERT_TRUE(start.has_value());
+  EXPECT_LE(PeakOf(model, *start), 2600);
+}
+
+// The host has room for the activations, which are copied out first because
+// they take long to compute, or for the weights, which must leave when the
+// forward is over.
+TEST(EvictionStart, RecomputesWhatWasCopiedOutWhereTheHostIsFull) {
+  Problem problem = TrainingChain(10);
+  const auto weights = static_cast<int64_t>(problem.values.size());
+  for (const int64_t id : {weights, weights + 1}) {
+    problem.values.push_back(
+        {.file_id = id, .bytes = 1000, .persistent = true});
+  }
+  const ValueId before{static_cast<int>(weights)},
+      after{static_cast<int>(weights + 1)};
+  for (int n = 0; n < 10; ++n) {
+    problem.nodes[n].time_ns = 100'000;
+    problem.nodes[n].inputs.push_back(before);
+  }
+  problem.nodes[10].workspace_bytes = 1000;
+  problem.nodes.push_back({.file_id = std::ssize(problem.nodes),
+                           .time_ns = 10,
+                           .inputs = {problem.outputs[0], before},
+                           .outputs = {after},
+                           .recompute = false,
+                           .inplace = {{before, after}}});
+  problem.machine.emplace();
+  problem.machine->d2h.bytes_per_s = problem.machine->h2d.bytes_per_s = 1e9;
+  for (const int64_t host_bytes : {1 << 20, 1200}) {
+    problem.machine->host_bytes = host_bytes;
+    ASSERT_TRUE(ValidateProblem(problem).ok());
+    const SearchModel model = MakeSearchModel(problem);
+    const auto start = EvictionStart(model, GivenOrder(model),
+                                     {.target_bytes = 1400, .seed = 1});
+    ASSERT_TRUE(start.has_value()) << host_bytes;
+    const SearchState state(model, *start, 1400);
+    EXPECT_TRUE(state.valid());
+    EXPECT_LE(state.PeakBytes(), 1400);
+    // With little room nodes of the forward run again.
+    EXPECT_EQ(FindTimes(model, *start).compute_ns > 1'200'000,
+              host_bytes == 1200);
+  }
+}
+
 // The second node's input and output do not fit beside the weights, which the
 // first and the third node read. The target allows no more, so the weights are
 // copied out while the second node runs.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -43,6 +45,43 @@ TEST(SmallestStart, IsNoneWhereNothingMayMove) {
   const SearchModel model =
       MakeSearchModel(problem, false, false, Permissions::None());
   EXPECT_FALSE(SmallestStart(model, SeedOrders(model), 1, 0, {}));
+}
+
+// Weights that cannot leave are most of the bytes, so no moment can be far
+// below the target.
+TEST(SmallestStart, IsNearTheBoundWhereMostOfItCannotMove) {
+  constexpr int kForward = 800;
+  Problem problem;
+  const auto add_value = [&](int64_t bytes, bool persistent) {
+    const auto id = std::ssize(problem.values);
+    problem.values.push_back({.file_id = id,
+                              .bytes = bytes,
+                              .persistent = persistent,
+                              .offload = !persistent});
+    return ValueId{static_cast<int>(id)};
+  };
+  const auto add_node = [&](std::vector<ValueId> inputs) {
+    problem.nodes.push_back({.file_id = std::ssize(problem.nodes),
+                             .time_ns = 10,
+                             .inputs = std::move(inputs),
+                             .outputs = {add_value(1024, false)}});
+    return problem.nodes.back().outputs[0];
+  };
+  const ValueId weights = add_value(500 << 10, true);
+  std::vector<ValueId> made = {add_value(1024, false)};
+  for (int n = 0; n < kForward; ++n) {
+    made.push_back(add_node({made.back(), weights}));
+  }
+  ValueId gradient = made.back();
+  for (int n = kForward - 1; n >= 0; --n) {
+    gradient = add_node({gradient, made[n], weights});
+  }
+  problem.outputs = {gradient};
+  ASSERT_TRUE(ValidateProblem(problem).ok());
+  const std::optional<LaidOutSchedule> start = StartOf(problem);
+  ASSERT_TRUE(start);
+  const int64_t bound_bytes = BoundPeak(MakeSearchModel(problem)).bytes;
+  EXPECT_LE(start->arena_bytes, bound_bytes + bound_bytes / 20);
 }
 
 TEST(SolveSmallest, TakesNoMoreBytesThanTheStartWithinATimeLimit) {
