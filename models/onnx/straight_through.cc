@@ -21,6 +21,12 @@ struct Edge {
   int input;
 };
 
+// The checker of the onnx library has not seen the model yet.
+bool IsOf(const Node& node, const char* op) {
+  return node.op_type() == op && node.input_size() == 2 &&
+         node.output_size() == 1;
+}
+
 class Finder {
  public:
   explicit Finder(const onnx::GraphProto& graph) : graph_(graph) {
@@ -34,7 +40,7 @@ class Finder {
   // Empty if node n is not the end of an estimator.
   std::vector<Edge> EdgesOf(int n) const {
     const Node& node = graph_.node(n);
-    if (node.op_type() == "Add") {
+    if (IsOf(node, "Add")) {
       for (const int i : {0, 1}) {
         const Node* inner = Maker(node.input(i), "Sub");
         if (inner != nullptr && inner->input(1) == node.input(1 - i) &&
@@ -42,7 +48,7 @@ class Finder {
           return {{n, i}};
         }
       }
-    } else if (node.op_type() == "Sub") {
+    } else if (IsOf(node, "Sub")) {
       const Node* inner = Maker(node.input(1), "Sub");
       if (inner != nullptr && inner->input(0) == node.input(0) &&
           IsCutOff(inner->input(0), inner->input(1))) {
@@ -76,7 +82,7 @@ class Finder {
     const auto found = maker_.find(value);
     if (found == maker_.end()) return nullptr;
     const Node& node = graph_.node(found->second);
-    return node.op_type() == op ? &node : nullptr;
+    return IsOf(node, op) ? &node : nullptr;
   }
 
   const onnx::GraphProto& graph_;

@@ -63,6 +63,39 @@ TEST(HostileOnnx, FlippedBitsNeverCrash) {
   EXPECT_GT(refused, 0);
 }
 
+// What reads the graph before the onnx library has checked it must not rely on
+// an operator's inputs and outputs.
+TEST(HostileOnnx, RefusesNodesWithoutInputsOrOutputs) {
+  std::vector<onnx::ModelProto> models = {
+      ModelFromText("g (float[2,2] x) => (float[2,2] y, float[2,2] v) "
+                    "<float[2,2] w = {1,2,3,4}> {"
+                    " z = MatMul(x, w) q = Round(z) s = Sub(q, z) y = Add(z, s)"
+                    " t = Add(q, z) u = Clip(t) v = Sub(u, z) }")};
+  for (const char* name :
+       {"cnn_torchscript.onnx", "cnn_dynamo_unoptimized.onnx",
+        "gpt_torchscript_17.onnx"}) {
+    models.emplace_back();
+    ASSERT_TRUE(models.back().ParseFromString(ReadFile(DataPath(name))));
+  }
+  for (const onnx::ModelProto& model : models) {
+    ASSERT_TRUE(ImportStatus(model).ok()) << ImportStatus(model);
+    for (int n = 0; n < model.graph().node_size(); ++n) {
+      onnx::ModelProto changed = model;
+      onnx::NodeProto* node = changed.mutable_graph()->mutable_node(n);
+      const auto inputs = node->input();
+      for (int kept = 0; kept < inputs.size(); ++kept) {
+        node->clear_input();
+        for (int i = 0; i < kept; ++i) node->add_input(inputs[i]);
+        // Only an optional input may be left out.
+        EXPECT_TRUE(kept > 0 || !ImportStatus(changed).ok()) << n;
+      }
+      *node->mutable_input() = inputs;
+      node->clear_output();
+      EXPECT_FALSE(ImportStatus(changed).ok()) << node->op_type();
+    }
+  }
+}
+
 TEST(HostileOnnx, RefusesCycles) {
   onnx::ModelProto model = ModelFromText(
       "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, x) }");

@@ -121,6 +121,13 @@ class DetachOutputs(unittest.TestCase):
                 "pass prepare that loss as loss_fn .* detach_outputs=False"):
             (loss + logits.square().mean()).backward()
 
+    def test_so_is_one_to_some_parameters(self):
+        model = self.made("loss", "logits")
+        call, _ = self.prepared(model)
+        loss, logits = call(*self.batch)
+        with self.assertRaisesRegex(loadline.LoadlineError, "which is detached"):
+            torch.autograd.grad(loss + logits.square().mean(), [model.layers[0].weight])
+
     def test_a_gradient_of_zeros_needs_no_backward(self):
         model = self.made("loss", "logits")
         call, _ = self.prepared(model)

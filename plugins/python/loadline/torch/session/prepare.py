@@ -81,11 +81,9 @@ def _naming(unused: list[str]) -> Iterator[None]:
     try:
         yield
     except Infeasible as error:
-        if not unused:
-            raise
-        raise Infeasible(
-            f"{error}. A step may take less with {' or '.join(unused)}", error.budget_bytes,
-            error.smallest_met_bytes, error.proven_bound_bytes) from error
+        if unused:
+            error.args = f"{error}. A step may take less with {' or '.join(unused)}",
+        raise
 
 
 _Arguments = ParamSpec("_Arguments")

@@ -63,8 +63,8 @@ def detach(gm: torch.fx.GraphModule, places: Iterable[int]) -> tuple[int, ...]:
 
 
 class _NoBackward(torch.autograd.Function):
-    """The same tensor, through which no gradient goes. anchor: a scalar that requires one, so
-    that the result does."""
+    """The same tensor, through which no gradient goes. anchor: another output of the graph, so
+    that a backward to any parameter comes by here."""
 
     @staticmethod
     def forward(ctx: Any, anchor: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -100,8 +100,9 @@ def refusing_backward(compiled: Callable[..., Any], places: tuple[int, ...]
     def call(*arguments: Any) -> Any:
         outputs = [*compiled(*arguments)]
         if torch.is_grad_enabled():
+            anchor = next(one for one in outputs
+                          if isinstance(one, torch.Tensor) and one.requires_grad)
             for place in places:
-                anchor = torch.zeros((), requires_grad=True)
                 outputs[place] = _NoBackward.apply(anchor, outputs[place])
         return outputs
 
