@@ -81,6 +81,15 @@ class DetachOutputs(unittest.TestCase):
             self.assertEqual(prepared.measured_bytes, prepared.graphs[0].peak_bytes)
         self.assertTrue(same_bits(own, trained(call, model, self.batch, loss_of)), what)
 
+    def check_gradient(self, call, model, parameter, loss_of=lambda loss: loss):
+        """Of one parameter, against the model that runs eagerly."""
+        found = []
+        for run in (call, model):
+            model.zero_grad()
+            loss_of(run(*self.batch)).backward()
+            found.append(parameter.grad.clone())
+        torch.testing.assert_close(*found)
+
     def test_logits_beside_a_loss_take_their_bytes_once(self):
         peaks = {}
         for what in (("loss",), ("loss", "logits")):
@@ -146,14 +155,8 @@ class DetachOutputs(unittest.TestCase):
                         step_fn=lambda call: both(call(*self.batch)).backward())
         model = self.made("loss", "logits")
         call, _ = self.prepared(model, detach_outputs=False)
-        loss, logits = call(*self.batch)
-        (loss + logits.square().mean()).backward()
-        found = [p.grad.clone() for p in model.head.parameters()]
-        model.zero_grad()
-        loss, logits = model(*self.batch)
-        (loss + logits.square().mean()).backward()
-        for one, parameter in zip(found, model.head.parameters()):
-            torch.testing.assert_close(one, parameter.grad)
+        for parameter in model.head.parameters():
+            self.check_gradient(call, model, parameter, both)
 
     def test_an_output_that_the_scalar_does_not_cover_keeps_its_gradient(self):
         """As of a contrastive model, whose loss is its caller's."""
@@ -174,11 +177,7 @@ class DetachOutputs(unittest.TestCase):
             warnings.simplefilter("ignore", loadline.LoadlineWarning)  # of the graph break
             model = self.made("loss", "logits", of=Broken)
             call, _ = self.prepared(model)
-            call(*self.batch).backward()
-        found = model.head.weight.grad.clone()
-        model.zero_grad()
-        model(*self.batch).backward()
-        torch.testing.assert_close(found, model.head.weight.grad)
+            self.check_gradient(call, model, model.head.weight)
 
     def test_what_follows_a_graph_break_keeps_the_gradients_of_its_outputs(self):
         """As of a Trainer's head that returns losses and what each word adds to them."""
@@ -193,9 +192,9 @@ class DetachOutputs(unittest.TestCase):
                 return rows.mean(), rows
 
         class Model(nn.Module):
-            def __init__(self, one=Head):
+            def __init__(self):
                 super().__init__()
-                self.linear, self.head = nn.Linear(32, 8), one()
+                self.linear, self.head = nn.Linear(32, 8), Head()
 
             def forward(self, x, target):
                 mean, rows = self.head(self.linear(x), target)
@@ -205,20 +204,12 @@ class DetachOutputs(unittest.TestCase):
             warnings.simplefilter("ignore", loadline.LoadlineWarning)  # of the graph break
             model = self.made(of=Model)
             call, _ = self.prepared(model)
-            call(*self.batch).backward()
-        found = model.linear.weight.grad.clone()
-        model.zero_grad()
-        model(*self.batch).backward()
-        torch.testing.assert_close(found, model.linear.weight.grad)
+            self.check_gradient(call, model, model.linear.weight)
 
     def test_the_whole_batch_in_parts_is_trained(self):
         model = self.made("loss", "logits", of=NextWord)
         call, _ = self.prepared(model, micro_batches=2)
-        call(*self.batch)["loss"].backward()
-        found = model.head.weight.grad.clone()
-        model.zero_grad()
-        model(*self.batch)["loss"].backward()
-        torch.testing.assert_close(found, model.head.weight.grad)
+        self.check_gradient(call, model, model.head.weight, lambda output: output["loss"])
 
     def test_an_evaluation_returns_plain_outputs(self):
         model = self.made("loss", "logits")

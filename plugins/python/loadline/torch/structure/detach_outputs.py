@@ -13,23 +13,12 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
+from loadline.torch.structure.graph_sources import sources_of
 
 
 def _trains(node: Any) -> bool:
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _sources(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
-    """What these are computed from: inputs of the graph, and modules with parameters."""
-    seen: set[torch.fx.Node] = set()
-    open_ = [*nodes]
-    while open_:
-        node = open_.pop()
-        if node not in seen:
-            seen.add(node)
-            open_ += node.all_input_nodes
-    return {node for node in seen if node.op not in ("call_function", "call_method")}
 
 
 def outputs_beside_loss(gm: torch.fx.GraphModule) -> tuple[int, ...]:
@@ -40,9 +29,9 @@ def outputs_beside_loss(gm: torch.fx.GraphModule) -> tuple[int, ...]:
     results = output.args[0]
     trained = [(place, node) for place, node in enumerate(results) if _trains(node)]
     losses = [node for _, node in trained if not node.meta["example_value"].dim()]
-    known = _sources(losses)
+    known = sources_of(losses)
     return tuple(place for place, node in trained
-                 if node not in losses and _sources([node]) <= known) if losses else ()
+                 if node not in losses and sources_of([node]) <= known) if losses else ()
 
 
 def detach(gm: torch.fx.GraphModule, places: Iterable[int]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ import torch
 from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import draws, inner_calls, may_draw
+from loadline.torch.structure.graph_sources import sources_of
 from loadline.torch.structure.term_sums import (IS_SUM, cross_entropy_sums, mean_sums,
                                                pairs_apart, sums, target_count,
                                                term_counts, term_sums, weighted_sums)
@@ -297,16 +298,8 @@ def _refuse_batch_statistics(graph: torch.fx.Graph) -> None:
 
 
 def _follows_from_parameters(node: torch.fx.Node) -> bool:
-    open_, seen = [node], {node}
-    while open_:
-        one = open_.pop()
-        if one.op == "placeholder" and isinstance(
-                one.meta.get("example_value"), torch.nn.Parameter):
-            return True
-        new = {*one.all_input_nodes} - seen
-        seen |= new
-        open_ += new
-    return False
+    return any(one.op == "placeholder" and isinstance(
+        one.meta.get("example_value"), torch.nn.Parameter) for one in sources_of([node]))
 
 
 def _loss_of(graph: torch.fx.Graph) -> tuple[torch.fx.Node, torch.fx.Node]:
