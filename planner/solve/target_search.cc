@@ -59,6 +59,11 @@ void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
   if (mode_.least_target_bytes > task_.budget_bytes) return;
   options_.must_find = task_.must_find && !mode_.here;
   if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
+  SearchNear();
+  SearchFar();
+}
+
+void TargetSearch::SearchNear() {
   const int most_rounds =
       tuning_.layout_retries ? tuning_.most_layout_tries : 1;
   for (int round = 0; round < most_rounds && !FoundFastest(); ++round) {
@@ -71,6 +76,39 @@ void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
     next_share_ = tuning_.retry_share;
     options_.repair = true;
     ++options_.seed;
+  }
+}
+
+bool TargetSearch::IsFarWorthIt() const {
+  return tuning_.layout_retries && !outside_.Interrupted() &&
+         unplaced_ns_ < kMostStepNs &&
+         (!mode_.here || unplaced_ns_ <= (1 - tuning_.worth_whole_search) *
+                                             mode_.here->step_ns);
+}
+
+void TargetSearch::SearchFar() {
+  const int64_t same_bytes = task_.budget_bytes / tuning_.same_budget_part;
+  // Bytes below the budget: with which finds could not be laid out, of the next
+  // search, and with which they could, or with which there were none.
+  int64_t too_few = 0, fewer = std::max(most_excess_bytes_, same_bytes);
+  int64_t enough = task_.budget_bytes - mode_.bound_bytes;
+  options_.repair = false;
+  options_.work = Share(first_share_ * mode_.share, task_.work);
+  for (int tries = 0; tries < tuning_.whole_layout_tries; ++tries) {
+    if (!IsFarWorthIt() || enough - too_few <= same_bytes) return;
+    fewer = std::min(fewer, too_few + (enough - too_few) / 2);
+    options_.target_bytes = task_.budget_bytes - fewer;
+    ++options_.seed;
+    std::vector<FoundSchedule> finds =
+        mode_.search->Find(starts_, options_, outside_);
+    const Layouts layouts = LayOutFinds(finds);
+    if (layouts.best_fits) {
+      enough = fewer;
+    } else {
+      too_few = fewer;
+      starts_.insert(starts_.begin(), finds.front().schedule);
+    }
+    fewer *= 2;
   }
 }
 
@@ -106,6 +144,7 @@ TargetSearch::Layouts TargetSearch::LayOutFinds(
       Take(*laid_out);
       break;
     }
+    most_excess_bytes_ = std::max(most_excess_bytes_, excess_bytes);
     layouts.excess_bytes = layouts.best_fits
                                ? excess_bytes
                                : std::min(layouts.excess_bytes, excess_bytes);

@@ -26,7 +26,8 @@ struct BudgetTask {
 
 // A schedule within the budget may need more bytes once its buffers have
 // addresses. Then the search is repeated with fewer bytes; once something fits,
-// with half of the difference more.
+// with half of the difference more. The repeats repair what the first search
+// found; where that leads to nothing near its step, whole searches follow.
 class TargetSearch {
  public:
   // `mode` must outlive it. `outside` only interrupts.
@@ -40,6 +41,11 @@ class TargetSearch {
 
  private:
   void Search(const std::vector<const LaidOutSchedule*>& others);
+  // Searches at the budget, then with fewer bytes from what was found.
+  void SearchNear();
+  // Whole searches with fewer and fewer bytes, for what repairs could not do.
+  void SearchFar();
+  bool IsFarWorthIt() const;
 
   // What became of the finds of one search.
   struct Layouts {
@@ -73,6 +79,8 @@ class TargetSearch {
   int64_t too_many_ = -1, enough_ = -1;
   // Fastest find that could not be laid out.
   double unplaced_ns_ = std::numeric_limits<double>::infinity();
+  // By which layouts of finds were too high, at most.
+  int64_t most_excess_bytes_ = 0;
 };
 
 }  // namespace loadline::planner

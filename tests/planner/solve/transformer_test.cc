@@ -51,6 +51,39 @@ TEST(Solve, FindsWhatToKeepOfManyUnlikeLayers) {
             1.005 * static_cast<double>(plan->bounds.step_ns));
 }
 
+// Fast schedules here have many buffers that no layout fits into the budget. One
+// search must not end with copies of nearly everything instead, seven times as
+// slow, only because of that.
+TEST(Solve, SearchesWithFewerBytesUntilALayoutFits) {
+  TransformerShape shape;
+  shape.layers = 2;
+  shape.tokens = 1024;
+  shape.sequence = 256;
+  shape.vocabulary = 2048;
+  shape.flop_per_s = 2e13;
+  shape.memory_bytes_per_s = 2e12;
+  Problem problem = TransformerProblem(shape);
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  ASSERT_TRUE(all.ok()) << all.status();
+  SolveOptions options;
+  options.budget_bytes = all->predicted.peak_bytes / 100 * 40;
+  options.work_limit = 300'000;
+  options.bound_work_limit = 0;
+  problem.addresses = false;
+  const absl::StatusOr<Plan> without = Solve(problem, options);
+  ASSERT_TRUE(without.ok()) << without.status();
+  problem.addresses = true;
+  for (uint64_t seed : {0, 1, 2}) {
+    options.seed = seed;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+    EXPECT_LE(static_cast<double>(plan->predicted.step_ns),
+              1.5 * static_cast<double>(without->predicted.step_ns))
+        << "seed " << seed;
+  }
+}
+
 TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {
   TransformerShape shape;
   shape.layers = 4;
