@@ -51,9 +51,9 @@ TEST(Solve, FindsWhatToKeepOfManyUnlikeLayers) {
             1.005 * static_cast<double>(plan->bounds.step_ns));
 }
 
-// Fast schedules here have many buffers that no layout fits into the budget. One
-// search must not end with copies of nearly everything instead, seven times as
-// slow, only because of that.
+// Fast schedules here have many buffers that no layout fits into the budget.
+// One search must not end with copies of nearly everything instead, seven times
+// as slow, only because of that.
 TEST(Solve, SearchesWithFewerBytesUntilALayoutFits) {
   TransformerShape shape;
   shape.layers = 2;
