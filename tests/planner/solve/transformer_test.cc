@@ -13,6 +13,15 @@ namespace {
 
 constexpr int64_t kTransformerWork = 2'000'000;  // a fifth of the default
 
+TransformerShape ShortSteps(int layers, int64_t vocabulary) {
+  TransformerShape shape;
+  shape.layers = layers;
+  shape.tokens = 1024;
+  shape.sequence = 256;
+  shape.vocabulary = vocabulary;
+  return shape;
+}
+
 TEST(Solve, PlansTwelveLayersWithinTheBudget) {
   const Problem problem = TransformerProblem({});
   ASSERT_GT(problem.nodes.size(), 900u);
@@ -51,15 +60,11 @@ TEST(Solve, FindsWhatToKeepOfManyUnlikeLayers) {
             1.005 * static_cast<double>(plan->bounds.step_ns));
 }
 
-// Fast schedules here have many buffers that no layout fits into the budget.
-// One search must not end with copies of nearly everything instead, seven times
-// as slow, only because of that.
+// The live bytes of the first fast schedules fit the budget, but no layout of
+// theirs does. The plan must not copy nearly everything instead, which is seven
+// times as slow.
 TEST(Solve, SearchesWithFewerBytesUntilALayoutFits) {
-  TransformerShape shape;
-  shape.layers = 2;
-  shape.tokens = 1024;
-  shape.sequence = 256;
-  shape.vocabulary = 2048;
+  TransformerShape shape = ShortSteps(2, 2048);
   shape.flop_per_s = 2e13;
   shape.memory_bytes_per_s = 2e12;
   Problem problem = TransformerProblem(shape);
@@ -85,11 +90,7 @@ TEST(Solve, SearchesWithFewerBytesUntilALayoutFits) {
 }
 
 TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {
-  TransformerShape shape;
-  shape.layers = 4;
-  shape.tokens = 1024;
-  shape.sequence = 256;
-  shape.vocabulary = 1024;
+  const TransformerShape shape = ShortSteps(4, 1024);
   const Problem problem = TransformerProblem(shape);
   const absl::StatusOr<Plan> all = KeepEverything(problem);
   ASSERT_TRUE(all.ok()) << all.status();
